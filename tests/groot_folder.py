@@ -11,12 +11,12 @@ import json
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 
 import numpy
 
+import every_tensor
 from serve_harness import PROGRAM, check, main, test, write_safetensors
 
 W = sys.argv[2]
@@ -24,26 +24,6 @@ GOLDEN, TOKENIZER = "tests/golden/groot/n16_tiny/checkpoint", "tests/golden/groo
 TAG, EDGE, HORIZON, ACTIONS, STATE = "my_arm", 70, 5, 8, 21
 random = numpy.random.default_rng(16)
 count = 0
-
-
-def read_safetensors(path):
-    data = open(path, "rb").read()
-    n = struct.unpack("<Q", data[:8])[0]
-    return {name: (t["dtype"], t["shape"], data[8 + n + t["data_offsets"][0]:8 + n + t["data_offsets"][1]])
-            for name, t in json.loads(data[8:8 + n]).items() if name != "__metadata__"}
-
-
-def save_safetensors(path, tensors):
-    header, at = {}, 0
-    for name, (dtype, shape, data) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
-        at += len(data)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for _, _, data in tensors.values():
-            file.write(data)
 
 
 def numbers(size, rows=None):
@@ -110,13 +90,13 @@ class Folder:
         self.processor, self.statistics, self.ids = processor(), statistics(), {TAG: 5, "other_arm": 2}
         if edit:
             edit(self)
-        tensors = read_safetensors(GOLDEN + "/model.safetensors")
+        tensors = every_tensor.read(GOLDEN + "/model.safetensors")
         name = "backbone.model.language_model.model.embed_tokens.weight"
         width = tensors[name][1][1]
         drawn = random.standard_normal((rows, width)).astype("<f4").view("<u4") >> 16
         tensors[name] = ("BF16", [rows, width], drawn.astype("<u2").tobytes())
         tensors.pop("backbone.model.language_model.lm_head.weight", None)
-        save_safetensors(self.path + "/model.safetensors", tensors)
+        every_tensor.write(self.path + "/model.safetensors", tensors)
         for file, value in (("config", self.config), ("processor_config", self.processor),
                             ("statistics", self.statistics), ("embodiment_id", self.ids)):
             if value is not None:

@@ -424,7 +424,7 @@ refuses E011 "4 observations in a launch" $many --set frame.sessions=2
 refuses E011 "waits 100 ms" $many --set frame.gather_ms=100
 refuses E011 "capture.sessions asks for several observations" pipelines/smolvla_so100.lua --random-weights 1 --size tiny \
     --set frame.sessions=2 --set 'capture.sessions=[1,2]'
-refuses E011 "8 request slots for each of 16 sessions" $many --set frame.sessions=16
+refuses E072 "there are 128 request slots: 64 at most" $many --set frame.sessions=16
 paced() {
     "$T" run $many --random-inputs 3 --frames 4 --format json --policy isolated "$@" 2>"$W/err" </dev/null
 }

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-enum { MAX_SLOTS = 64 };
-
 static const char *shown(const char *name)
 {
     return name ? name : "?";
@@ -196,7 +194,7 @@ static void check_sessions(struct tec_loader *ld)
 {
     const struct tec_pipeline *p = ld->pipeline;
     const struct tec_ints *together = &p->capture.sessions;
-    int most = together->n ? together->item[together->n - 1] : 0, slots = 0;
+    int most = together->n ? together->item[together->n - 1] : 0;
     if (most > p->frame.sessions)
         tec_diagnostics_add(ld->d, TEC_E011,
                             tec_where_field(ld, section(ld, "capture"), "sessions"),
@@ -206,13 +204,6 @@ static void check_sessions(struct tec_loader *ld)
         tec_diagnostics_add(ld->d, TEC_E011, tec_where_field(ld, section(ld, "frame"), "gather_ms"),
                             "a frame waits %g ms for other sessions, its period is %g ms",
                             p->frame.gather_ms, p->frame.period_ms);
-    for (int i = 0; i < p->n_resources; i++)
-        slots += p->resources[i].kind == TEC_RESOURCE_REQUESTS ? p->resources[i].slots : 0;
-    if (p->frame.sessions > 1 && slots * p->frame.sessions > MAX_SLOTS)
-        tec_diagnostics_add(ld->d, TEC_E011, tec_where_field(ld, section(ld, "frame"), "sessions"),
-                            "%d request slots for each of %d sessions are more than the %d that "
-                            "there can be",
-                            slots, p->frame.sessions, MAX_SLOTS);
 }
 
 static void check_captures(struct tec_loader *ld)

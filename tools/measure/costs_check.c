@@ -57,7 +57,8 @@ static int texts_of(const struct tec_pipeline *p, const struct tec_decl_node *n,
         most -= o != n && keeps_slot(p, o, &slots, n->chain);
     }
     bool asked = all || n->spawn.kind == TEC_SPAWN_ON_REQUEST;
-    bool one = !asked || n->supersede || p->resources[n->kv.index].kind == TEC_RESOURCE_FRAME;
+    bool one = !asked || n->supersede ||
+               (n->kv.index >= 0 && p->resources[n->kv.index].kind == TEC_RESOURCE_FRAME);
     return one || most < 1 ? 1 : most;
 }
 

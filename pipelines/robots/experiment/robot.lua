@@ -9,11 +9,7 @@ local steps <const>, known <const> = include("experiment/steps.lua"), include("e
 
 local FILE <const> = "experiment_cfg/metadata.json: "
 
-local function names(t)
-  local list = ""
-  for name in pairs(t) do list = list .. (list == "" and "" or ", ") .. tostring(name) end
-  return list
-end
+local names <const> = include "pipeline/names.lua"
 
 local robots <const> = given.robots
 if not robots then

@@ -17,11 +17,7 @@ if not config then
         .. "writes runs without one, too", 0)
 end
 
-local function names(t)
-  local list = ""
-  for name in pairs(t) do list = list .. (list == "" and "" or ", ") .. name end
-  return list
-end
+local names <const> = include "pipeline/names.lua"
 
 local types <const> = include "lerobot/types.lua"
 local kind <const> = types[config.type or ""]

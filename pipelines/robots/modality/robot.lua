@@ -11,11 +11,7 @@ local FILE <const>, STATISTICS <const> = "processor_config.json: processor_kwarg
 -- A message that begins with "FILE: FIELD: " is shown with the place of that field.
 local function refuse(field, message) error(FILE .. field .. ": " .. message, 0) end
 
-local function names(t)
-  local list = ""
-  for name in pairs(t) do list = list .. (list == "" and "" or ", ") .. tostring(name) end
-  return list
-end
+local names <const> = include "pipeline/names.lua"
 
 local own <const> = given.processor.processor_kwargs
 
