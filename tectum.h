@@ -119,7 +119,8 @@ enum tectum_type {
 /* One named input: pictures u8 [height, width, 3] (any size, RGB), states [n], texts. Names are the
  * robot's, or the pipeline's where it has no robot. Where an action node has a `prefix`, the name
  * of that input may come too: the first actions of the chunk, [d, columns] in the robot's units, d
- * from 0 to the rows declared. Row-major, native byte order, any alignment. */
+ * from 0 to the rows declared. A name that neither has is ignored. Row-major, native byte order,
+ * any alignment. */
 struct tectum_value {
     const char *name;
     enum tectum_type type;

@@ -93,7 +93,8 @@ class Robot:
 
         observation: the robot's inputs by name. Pictures are uint8 [height, width, 3] (RGB, any
         size), states [n] of float32, float64 or int32, texts str. The arrays are read during the
-        call and not kept; they are not converted (ShapeError).
+        call and not kept; they are not converted (ShapeError). Keys that the robot does not have
+        are ignored, as the server ignores them.
 
         text: wait also for the text of a request that reads this observation: True, of any decode
         node; a name, of that node. The pipeline must begin one by itself (``every(1)``); where it
@@ -102,7 +103,7 @@ class Robot:
         captured_ns: when the cameras saw it, on the clock of ``tectum.now()``; 0: now.
 
         Raises NotFoundError, ShapeError, InvalidError or MalformedError for an input that is
-        missing, unknown or does not fit; nothing is submitted then, and the pipeline goes on.
+        missing or does not fit; nothing is submitted then, and the pipeline goes on.
         """
         until = None if timeout is None else time.monotonic() + timeout
         with self._turn:

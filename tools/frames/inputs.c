@@ -163,8 +163,9 @@ static enum tec_status check_missing(const struct tec_inputs *in,
                      (in->wanted[i].want == TEC_WANT_TEXT &&
                       strcmp(frame->values[v].name + n, "#ids") == 0));
         if (!there)
-            return tec_fail(err, TEC_NOT_FOUND, "input '%.60s' is missing; the pipeline wants %s",
-                            name, list_wanted(in, list));
+            return tec_fail(err, TEC_NOT_FOUND, "input '%.60s' is missing; the pipeline wants %s%s",
+                            name, list_wanted(in, list),
+                            frame->n > 0 ? "" : ": --input, --inputs or --random-inputs gives it");
     }
     return TEC_OK;
 }
