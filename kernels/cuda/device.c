@@ -155,17 +155,24 @@ static bool launches_overlap(int capability)
 }
 
 /* The second stream yields to the first. */
+static cudaError_t create_stream(struct tec_gpu *gpu, enum tec_stream which, cudaStream_t *stream)
+{
+    int least = 0, greatest = 0;
+    cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    if (error != cudaSuccess)
+        return error;
+    if (which == TEC_STREAM_MAIN)
+        return cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, greatest);
+    return gpu->green ? tec_gpu_green_stream(gpu->green, stream, least)
+                      : cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, least);
+}
+
 static cudaError_t make_stream(struct tec_gpu *gpu, enum tec_stream which, int capability)
 {
     struct tec_gpu_stream *s = &gpu->streams[which];
-    int least = 0, greatest = 0;
-    cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    cudaError_t error = create_stream(gpu, which, &s->stream);
     if (error == cudaSuccess)
-        error = cudaStreamCreateWithPriority(&s->stream, cudaStreamNonBlocking,
-                                             which == TEC_STREAM_MAIN ? greatest : least);
-    if (error == cudaSuccess)
-        error = cudaStreamCreateWithPriority(&s->body, cudaStreamNonBlocking,
-                                             which == TEC_STREAM_MAIN ? greatest : least);
+        error = create_stream(gpu, which, &s->body);
     if (error == cudaSuccess)
         error = make_memory(s, (size_t)terms_size(gpu->index));
     s->launch.stream = s->stream;
@@ -203,6 +210,7 @@ static void gpu_close(struct tec_device *device)
         (void)cudaSetDevice(gpu->index);
     for (int i = 0; i < gpu->n_streams && !gpu->hung; i++)
         drop_stream(&gpu->streams[i]);
+    tec_gpu_green_destroy(gpu->green, gpu->hung, device->heap);
     while (gpu->blocks) {
         struct tec_gpu_block *next = gpu->blocks->next;
         tec_heap_put(device->heap, gpu->blocks);
@@ -220,10 +228,16 @@ static enum tec_status open_gpu(struct tec_gpu *gpu, const struct tec_device_opt
         error = capability_of(options->index, &capability);
     snprintf(gpu->computes, sizeof gpu->computes, "sm_%d", capability);
     gpu->n_streams = options->beside > 0 ? 2 : 1;
+    const char *what = "opening the device";
+    if (error == cudaSuccess && gpu->n_streams == 2 && tec_gpu_green_wanted()) {
+        error = tec_gpu_green_create(&gpu->green, gpu->index, options->beside, gpu->base.heap);
+        if (error != cudaSuccess)
+            what = "opening a green context (TECTUM_CUDA_GREEN)";
+    }
     for (int i = 0; i < gpu->n_streams && error == cudaSuccess; i++)
         error = make_stream(gpu, (enum tec_stream)i, capability);
     if (error != cudaSuccess) {
-        tec_gpu_fail(gpu, error, "opening the device", NULL);
+        tec_gpu_fail(gpu, error, what, NULL);
         return tec_device_failure(&gpu->base, err);
     }
     if (gpu->n_streams == 1)

@@ -26,9 +26,12 @@ struct tec_gpu_stream {
     unsigned long long sequence;
 };
 
+struct tec_gpu_green;
+
 struct tec_gpu {
     struct tec_device base;
     struct tec_gpu_stream streams[TEC_STREAM_COUNT];
+    struct tec_gpu_green *green; /* the second stream's share of the multiprocessors; NULL: all */
     int n_streams, index;
     struct tec_team *team; /* NULL: one stream. Its second lane drives the other */
     void (*work)(void *user);
@@ -51,6 +54,26 @@ bool tec_gpu_use(struct tec_gpu *gpu);
 
 /* Until everything on the stream has ended, by asking again and again; false: it has failed. */
 bool tec_gpu_drain(struct tec_gpu *gpu, struct tec_gpu_stream *s, const char *what);
+
+#if CUDART_VERSION < 12050 /* a toolkit of before asks for functions of its own version */
+#define cudaGetDriverEntryPointByVersion(name, f, version, flags, found) \
+    cudaGetDriverEntryPoint(name, f, flags, found)
+#endif
+
+/* green.c: the second stream in a context of a share of the multiprocessors. TECTUM_CUDA_GREEN=1 in
+ * the environment asks for it: no device has run it yet. */
+bool tec_gpu_green_wanted(void);
+/* At most `most` multiprocessors of device `index`, whose own context is there. *out is set as soon
+ * as there is something to destroy. cudaErrorNotSupported: the driver is older than 12.5.
+ * cudaErrorInvalidResourceConfiguration: the device gives out no share that small. */
+cudaError_t tec_gpu_green_create(struct tec_gpu_green **out, int index, int most,
+                                 struct tec_heap *heap);
+cudaError_t tec_gpu_green_stream(struct tec_gpu_green *g, cudaStream_t *stream, int priority);
+/* Make it this thread's context, until cudaSetDevice: a loop is of the context that is current when
+ * its handle is made, and must be of that of its kernels. */
+cudaError_t tec_gpu_green_enter(struct tec_gpu_green *g);
+/* After its streams. NULL is allowed. */
+void tec_gpu_green_destroy(struct tec_gpu_green *g, bool hung, struct tec_heap *heap);
 
 /* copies.c, graph.c, replay.c: members of the kind. */
 void tec_gpu_upload(struct tec_device *device, enum tec_stream stream, void *to, const void *from,

@@ -239,6 +239,22 @@ static enum tec_status check_marks(const struct tec_capture *capture, struct tec
                                          n, TEC_MAX_MARKS);
 }
 
+/* In the context of the stream: it ends with the next choice of the device. */
+static cudaError_t record_there(struct recorder *r, const struct tec_capture *capture,
+                                cudaGraph_t *graph)
+{
+    struct tec_gpu *gpu = (struct tec_gpu *)capture->device;
+    bool green = gpu->green && capture->stream != TEC_STREAM_MAIN;
+    r->what = "choosing a green context for";
+    cudaError_t error = green ? tec_gpu_green_enter(gpu->green) : cudaSuccess;
+    if (error == cudaSuccess)
+        error = record(r, capture, graph);
+    if (error == cudaSuccess)
+        error = instantiate(r, *graph);
+    cudaError_t left = green ? cudaSetDevice(gpu->index) : cudaSuccess;
+    return error != cudaSuccess ? error : left;
+}
+
 enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *err)
 {
     struct tec_gpu *gpu = (struct tec_gpu *)capture->device;
@@ -254,9 +270,7 @@ enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *e
     s->launch.kernels = 0;
     s->launch.first = true;
     s->launch.stream = s->stream;
-    cudaError_t error = record(&r, capture, &graph);
-    if (error == cudaSuccess)
-        error = instantiate(&r, graph);
+    cudaError_t error = record_there(&r, capture, &graph);
     if (graph)
         (void)cudaGraphDestroy(graph);
     capture->compiled = compiled;

@@ -103,6 +103,7 @@ static inline void bench_check_empty(void)
     CHECK_INT(c.events, ==, 0);
     CHECK_INT(c.graphs, ==, 0);
     CHECK_INT(c.execs, ==, 0);
+    CHECK_INT(c.greens, ==, 0);
     CHECK_INT(c.reports, ==, 0);
     CHECK_INT(c.allocations, ==, c.frees);
 }

@@ -1,6 +1,8 @@
 /* conform.c - the stand-in's header holds the names, values and functions of the toolkit's own:
  * compiled against the one, and where a toolkit is, against the other. */
+#include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <stddef.h>
 
 /* Declared again: a different signature does not compile. */
 #include "tests/cuda_emulator/include/cuda_functions.def"
@@ -11,6 +13,15 @@
 #include "tests/cuda_emulator/include/cuda_errors.def"
 #undef ERROR
 
+SAME(CU_STREAM_NON_BLOCKING, 1);
+SAME(CU_GREEN_CTX_DEFAULT_STREAM, 1);
+SAME(CU_DEV_RESOURCE_TYPE_SM, 1);
+SAME(sizeof(CUdevResource), 144);
+SAME(offsetof(CUdevResource, sm), 96);
+SAME(cudaEnableDefault, 0);
+SAME(cudaDriverEntryPointSuccess, 0);
+SAME(cudaDriverEntryPointSymbolNotFound, 1);
+SAME(cudaDriverEntryPointVersionNotSufficent, 2);
 SAME(cudaDevAttrMaxThreadsPerBlock, 1);
 SAME(cudaDevAttrMaxSharedMemoryPerBlock, 8);
 SAME(cudaDevAttrWarpSize, 10);

@@ -4,6 +4,7 @@
  * under it. Kernels run under it too: they call no API but cudaGraphSetConditional. */
 #pragma once
 
+#include <cuda.h>
 #include <cuda_emulator.h>
 #include <cuda_emulator_control.h>
 
@@ -35,7 +36,8 @@ struct handle {
     cudaGraphConditionalHandle id;
     CUgraph_st *graph;
     unsigned first, flags, value;
-    bool used; /* by a node */
+    bool used;        /* by a node */
+    CUgreenCtx green; /* current when it was made */
 };
 
 enum class place { pageable, pinned, managed, device };
@@ -56,6 +58,7 @@ struct task {
     dim3 grid, block;
     size_t shared = 0;
     bool overlap = false;
+    CUgreenCtx green = nullptr; /* of its stream */
     std::function<void()> body;
     /* copy, set */
     range to, from;
@@ -172,6 +175,8 @@ struct state {
     /* streams and events: runtime_stream.cpp, runtime_event.cpp */
     std::vector<cudaStream_t> streams; /* the legacy one first */
     std::set<cudaEvent_t> events;
+    std::set<CUgreenCtx> greens;
+    CUgreenCtx newest_green = nullptr;
     unsigned long long serial = 0;
     enum cuda_emulator_when when = CUDA_EMULATOR_LOWEST;
     unsigned random = 1;
@@ -241,7 +246,13 @@ cudaError_t find_range(const void *p, size_t size, range &to);
 bool alive(const range &r);
 void forget_memory();
 
+/* Green contexts; NULL is the device's own. */
+CUgreenCtx current_context(); /* of the thread */
+void leave_context();
+void forget_contexts();
+
 /* Work. */
+cudaError_t create_stream(cudaStream_t *to, unsigned flags, int priority);
 cudaStream_t find_stream(cudaStream_t stream); /* NULL: no such */
 cudaError_t submit(cudaStream_t stream, task_ref what);
 cudaError_t enqueue(cudaStream_t stream, operation &&op);
@@ -266,7 +277,12 @@ cudaError_t build_plan(cudaGraph_t graph, bool body, std::shared_ptr<plan> &to);
 
 } // namespace cuda_emulator::runtime
 
+struct CUgreenCtx_st {
+    unsigned processors = 0;
+};
+
 struct CUstream_st {
+    CUgreenCtx green = nullptr;
     unsigned long long serial = 0;
     unsigned flags = 0;
     int priority = 0;

@@ -133,6 +133,7 @@ static void clear_counters()
     now.pinned_bytes = old.pinned_bytes;
     now.streams = old.streams;
     now.events = old.events;
+    now.greens = old.greens;
     now.graphs = old.graphs;
     now.execs = old.execs;
     s.count = now;

@@ -124,7 +124,12 @@ cudaError_t cudaGetDeviceCount(int *count)
 
 cudaError_t cudaSetDevice(int device)
 {
-    return api(__func__, PLAIN, [&] { return device ? cudaErrorInvalidDevice : cudaSuccess; });
+    return api(__func__, PLAIN, [&] {
+        if (device)
+            return cudaErrorInvalidDevice;
+        leave_context();
+        return cudaSuccess;
+    });
 }
 
 cudaError_t cudaGetDevice(int *device)
@@ -202,6 +207,7 @@ cudaError_t cudaDeviceReset(void)
         forget_streams();
         forget_graphs();
         forget_memory();
+        forget_contexts();
         the().shared_limits.clear();
         the().sticky = cudaSuccess;
         return cudaSuccess;

@@ -127,6 +127,15 @@ static bool allowed_in_body(cudaGraphNodeType type)
 
 /* The caller may change or destroy the graph afterwards: nodes' tasks are shared and never
  * changed. Nesting is as deep as the caller nested conditionals. */
+/* Kernels of a body are of the context that was current when its handle was made. */
+static bool same_context(const CUgraph_st &body, CUgreenCtx green)
+{
+    for (auto &node : body.nodes)
+        if (node->what->type == cudaGraphNodeTypeKernel && node->what->green != green)
+            return false;
+    return true;
+}
+
 cudaError_t build_plan(cudaGraph_t graph, bool body, std::shared_ptr<plan> &to)
 {
     auto p = std::make_shared<plan>();
@@ -150,6 +159,8 @@ cudaError_t build_plan(cudaGraph_t graph, bool body, std::shared_ptr<plan> &to)
         for (cudaGraph_t inner : s.what->bodies) {
             std::shared_ptr<plan> built;
             cudaError_t error = build_plan(inner, true, built);
+            if (error == cudaSuccess && !same_context(*inner, s.what->condition->green))
+                error = cudaErrorInvalidValue;
             if (error != cudaSuccess)
                 return error;
             p->handles.insert(p->handles.end(), built->handles.begin(), built->handles.end());

@@ -198,7 +198,8 @@ cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle
             return cudaErrorInvalidValue;
         auto h = std::make_shared<handle>();
         unsigned first = flags ? defaultLaunchValue : 0;
-        *h = {++the().serial << 8, graph, defaultLaunchValue, flags, first, false};
+        *h = {++the().serial << 8, graph, defaultLaunchValue, flags, first, false,
+              current_context()};
         the().handles[h->id] = h;
         *pHandle_out = h->id;
         return cudaSuccess;

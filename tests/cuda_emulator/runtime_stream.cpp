@@ -21,7 +21,7 @@ cudaStream_t find_stream(cudaStream_t stream)
     return i == s.streams.end() ? nullptr : stream;
 }
 
-static cudaError_t create_stream(cudaStream_t *to, unsigned flags, int priority)
+cudaError_t create_stream(cudaStream_t *to, unsigned flags, int priority)
 {
     if (!to || (flags & ~(unsigned)cudaStreamNonBlocking))
         return cudaErrorInvalidValue;

@@ -291,6 +291,7 @@ cudaError_t launch(cudaStream_t stream, const char *name, const void *function, 
         stream = find_stream(stream);
         if (!stream)
             return cudaErrorInvalidResourceHandle;
+        t->green = stream->green;
         cudaError_t error = check_launch(*t, function);
         if (error == cudaSuccess)
             error = check_file(name, function);

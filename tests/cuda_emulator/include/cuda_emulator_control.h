@@ -31,7 +31,8 @@ void cuda_emulator_background(unsigned microseconds);
  * that a device keeps (illegal address, launch failure ...) injected into a call that puts work on
  * a stream come when that work runs; from then on every call returns them, until
  * cudaDeviceReset() or cuda_emulator_reset(). A kernel start is "cudaLaunchKernel"; "kernel" is
- * the nth kernel that runs. error cudaSuccess: take the injection back. */
+ * the nth kernel that runs; "no cuGreenCtxCreate" is a driver that lacks that function. error
+ * cudaSuccess: take the injection back. */
 void cuda_emulator_fail(const char *call, int nth, cudaError_t error);
 /* The calling thread's next call of the API stands there (cuda_emulator_sites.h), and whether a
  * call between these lines of a file has been made to fail since the
@@ -83,10 +84,12 @@ struct cuda_emulator_counters {
     size_t device_bytes;   /* allocated now */
     size_t device_peak;
     size_t pinned_bytes;
-    int streams, events, graphs, execs; /* alive */
+    int streams, events, graphs, execs, greens; /* alive; greens: green contexts */
 };
 void cuda_emulator_counters(struct cuda_emulator_counters *to);
 void cuda_emulator_counters_clear(void); /* all but what is alive */
+/* Multiprocessors of the newest green context; 0: there is none. */
+int cuda_emulator_green_processors(void);
 /* Calls of one API function; kernels run of one name. */
 unsigned long cuda_emulator_calls(const char *call);
 unsigned long cuda_emulator_kernels(const char *name);

@@ -15,6 +15,8 @@
 #define cudaFree(...) CUDA_EMULATOR_SITE(cudaFree(__VA_ARGS__))
 #define cudaFreeHost(...) CUDA_EMULATOR_SITE(cudaFreeHost(__VA_ARGS__))
 #define cudaGetDeviceCount(...) CUDA_EMULATOR_SITE(cudaGetDeviceCount(__VA_ARGS__))
+#define cudaGetDriverEntryPointByVersion(...) \
+    CUDA_EMULATOR_SITE(cudaGetDriverEntryPointByVersion(__VA_ARGS__))
 #define cudaGraphAddNode(...) CUDA_EMULATOR_SITE(cudaGraphAddNode(__VA_ARGS__))
 #define cudaGraphConditionalHandleCreate(...) \
     CUDA_EMULATOR_SITE(cudaGraphConditionalHandleCreate(__VA_ARGS__))
