@@ -21,9 +21,9 @@
 /* y[r][c] (+)= gate[c] * (sum_k x[r][k] * W[c][k] + bias[c]), r < *rows, c < n.
  * The sum runs over k = 0, 1, ... in one order for every row (on CUDA in one of its own,
  * doc/numerics.md): gemm_bf16 in float32; gemm_f32 in float64, rounded once, and on the vector
- * tiers in float32 chains of 32 k whose sums are added; gemm_int4 by groups of k, each sum of x *
- * (nibble - zero) and the sum of groups times their scales one chain of fused multiply-adds in
- * float32; gemm_int8 likewise by groups of x, the chain's end times the column's scale
+ * tiers and CUDA in float32 chains of 32 k whose sums are added; gemm_int4 by groups of k, each sum
+ * of x * (nibble - zero) and the sum of groups times their scales one chain of fused multiply-adds
+ * in float32; gemm_int8 likewise by groups of x, the chain's end times the column's scale
  * (kernels/int8.h): both give the same bits on every tier of the CPU. On CUDA gemm_bf16 and
  * gemm_int4 have orders of their own. */
 struct tec_gemm_args {

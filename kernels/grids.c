@@ -146,9 +146,7 @@ static void of_gemm_f32(const struct reporter *to, struct tec_grid *g)
 {
     const struct tec_gemm_args *a = g->args;
     enum gemm_tile_id id = f32_choose(a->n, a->max_rows, to->facts);
-    const struct gemm_tile *t = &gemm_tiles[id];
     set_tile(g, id, a->max_rows, ceil_div(a->n, 16));
-    g->fixed_shared = (size_t)((t->columns + t->rows) * (t->k + 1)) * sizeof(double);
     g->terms = 1;
     report(to, g);
 }

@@ -339,8 +339,7 @@ out "its fields are name, params" "fields are listed where none is like what was
 python3 - "$W" <<'END'
 import json, sys
 rates = {"bf16_tflops": 798, "f32_tflops": 67, "memory_gbs": 3000, "boundary_us": 1.3}
-chip = {"capability": 90, "processors": 132, "mhz": 1980, "threads": 2048, "shared_kib": 228, "l2_mib": 50, "l2_gbs": 5500,
-        "f64_tflops": 33.5}
+chip = {"capability": 90, "processors": 132, "mhz": 1980, "threads": 2048, "shared_kib": 228, "l2_mib": 50, "l2_gbs": 5500}
 mine = {"name": "mine", "title": "My \x1b]0;board", "from": {"bf16_tflops": "measured here"}, "chip": chip, **rates}
 bad = {"none": {}, "word": {**mine, "bf16_tflops": "fast"}, "zero": {**mine, "memory_gbs": 0}, "huge": {**mine, "f32_tflops": 1e99},
        "other": {**mine, "memory_gb": 3}, "text": {**mine, "from": "me"}, "whole": {**mine, "chip": {**chip, "mhz": 1.5}},

@@ -195,8 +195,9 @@ TEST(tiles_have_the_registers_that_the_compiler_gave)
 #define INT8_TILE(name, deep, across, n, registers)                                            \
     snprintf(begin, sizeof begin, "gemm_int8_kernel<int8_shape<%d, %d, %d>", deep, across, n); \
     CHECK_INT(registers_of(begin, ">"), ==, registers);
-#define F32_TILE(name, columns, rows, m, n, k, registers)                                          \
-    snprintf(begin, sizeof begin, "gemm_kernel<tile<%d, %d, %d, %d, %d>", columns, rows, m, n, k); \
+#define F32_TILE(name, columns, rows, m, n, chains, stages, registers)                             \
+    snprintf(begin, sizeof begin, "gemm_kernel<tile<%d, %d, %d, %d, %d, %d>", columns, rows, m, n, \
+             chains, stages);                                                                      \
     CHECK_INT(registers_of(begin, ">"), ==, registers);
 #include "kernels/cuda/gemm_tiles.def"
 }
@@ -206,7 +207,7 @@ TEST(tiles_have_the_registers_that_the_compiler_gave)
 static struct tec_grid_time time_on(const char *machine, const struct tec_grid *grid,
                                     struct tec_grid_work work)
 {
-    const struct tec_changes none = {false, false, false, false};
+    const struct tec_changes none = {false, false, false};
     const struct tec_peak *peak = peak_of(machine);
     work.alone = true;
     return tec_grid_time_of(peak, tec_chip_of(peak), grid, &work, &none);
@@ -331,7 +332,7 @@ TEST(sums_of_attention_take_their_places_in_turns)
 
 TEST(what_is_planned_takes_no_longer)
 {
-    const struct tec_changes all = {true, true, true, true}, none = {false, false, false, false};
+    const struct tec_changes all = {true, true, true}, none = {false, false, false};
     const struct tec_peak *peak = peak_of("h100");
     struct tec_gemm_args a = {.max_rows = 51, .n = 1024, .k = 4096};
     struct grids g = product(&h100, &a);
@@ -356,8 +357,6 @@ static bool fitted(const struct layer *l)
                                         "gemm_bf16 text q|k|v",
                                         "gemm_bf16 text gate|up",
                                         "gemm_bf16 text down",
-                                        "gemm_f32 projector",
-                                        "gemm_f32 actions out",
                                         "attention_bf16 text",
                                         "attention_bf16 action",
                                         "attention_bf16 decode 1",
@@ -469,7 +468,8 @@ static void distances(bool of_fitted, double *middle, double *largest)
     json_error_t error;
     json_t *json = json_load_file(path, 0, &error);
     for (int i = 0; json && i < LAYERS; i++) {
-        if (fitted(&layers[i]) != of_fitted)
+        /* Float32 products were float64 when they were measured. */
+        if (fitted(&layers[i]) != of_fitted || layers[i].kernel == TEC_KERNEL_gemm_f32)
             continue;
         double is = measured(json_object_get(json, "layers"), &layers[i]);
         double said = modelled(&layers[i]);

@@ -3,7 +3,9 @@
  *
  * A block has some squares and channels of y. For some channels of x at a time half of its threads
  * transform the squares' pixels to 16 points in shared memory; then each multiplies the points of a
- * square by its matrices. As in gemm_f32 everything is float64 until the result is rounded once. */
+ * square by its matrices. The sums are chains of gemm_f32: the bytes are those of the vector tiers
+ * of the CPU (kernels/panels/conv3x3.inc). */
+#include "kernels/cuda/gemm_choice.h"
 #include "kernels/cuda/lang.cuh"
 
 enum {
@@ -15,11 +17,12 @@ enum {
     CONV_EACH = CONV_COLUMNS / CONV_ACROSS, /* channels of y of a thread */
     CONV_POINTS = 16
 };
+static_assert(F32_CHAIN % CONV_K == 0, "a chain is whole steps");
 
 /* B^T of four values, `step` apart, in place. */
-static __device__ __forceinline__ void forth(double *d, int step)
+static __device__ __forceinline__ void forth(float *d, int step)
 {
-    double d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step];
+    float d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step];
     d[0] = d0 - d2;
     d[step] = d1 + d2;
     d[2 * step] = d2 - d1;
@@ -27,16 +30,16 @@ static __device__ __forceinline__ void forth(double *d, int step)
 }
 
 /* A^T: the first two of four become the result. */
-static __device__ __forceinline__ void back(double *m, int step)
+static __device__ __forceinline__ void back(float *m, int step)
 {
-    double both = m[step] + m[2 * step], apart = m[step] - m[2 * step];
+    float both = m[step] + m[2 * step], apart = m[step] - m[2 * step];
     m[0] += both;
     m[step] = apart - m[3 * step];
 }
 
 /* The points of channel k of a square. */
 static __device__ __forceinline__ void points_of(const tec_conv_args &a, int square, int k,
-                                                 double (&d)[CONV_POINTS])
+                                                 float (&d)[CONV_POINTS])
 {
     int across = (a.out_w + 1) / 2;
     int line = square / across * 2 - a.pad, column = square % across * 2 - a.pad;
@@ -45,7 +48,7 @@ static __device__ __forceinline__ void points_of(const tec_conv_args &a, int squ
         int y = line + p / 4, x = column + p % 4;
         bool inside = k < a.k && y >= 0 && y < a.in_h && x >= 0 && x < a.in_w;
         size_t row = (size_t)y * (size_t)a.in_w + (size_t)x;
-        d[p] = inside ? (double)a.x[row * (size_t)a.ldx + (size_t)k] : 0.0;
+        d[p] = inside ? a.x[row * (size_t)a.ldx + (size_t)k] : 0.0F;
     }
     TEC_UNROLL
     for (int i = 0; i < 4; i++)
@@ -56,7 +59,7 @@ static __device__ __forceinline__ void points_of(const tec_conv_args &a, int squ
 }
 
 static __device__ __forceinline__ void finish(const tec_conv_args &a, int square, int live, int c,
-                                              double (&m)[CONV_POINTS])
+                                              float (&m)[CONV_POINTS])
 {
     int across = (a.out_w + 1) / 2, line = square / across * 2, column = square % across * 2;
     TEC_UNROLL
@@ -70,7 +73,7 @@ static __device__ __forceinline__ void finish(const tec_conv_args &a, int square
         int r = (line + i / 2) * a.out_w + column + i % 2;
         if (column + i % 2 >= a.out_w || r >= live)
             continue;
-        float v = (float)m[i / 2 * 4 + i % 2], *y = a.y + (size_t)r * (size_t)a.ldy + c;
+        float v = m[i / 2 * 4 + i % 2], *y = a.y + (size_t)r * (size_t)a.ldy + c;
         if (a.bias)
             v = __fadd_rn(v, a.bias[c]);
         *y = a.add ? __fadd_rn(*y, v) : v;
@@ -79,7 +82,7 @@ static __device__ __forceinline__ void finish(const tec_conv_args &a, int square
 
 /* Channels k .. of the squares' points and of the weights. */
 static __device__ __forceinline__ void load(const tec_conv_args &a, int first, int column, int k,
-                                            double (*points)[CONV_K][CONV_SQUARES],
+                                            float (*points)[CONV_K][CONV_SQUARES],
                                             float (*weights)[CONV_K][CONV_COLUMNS])
 {
     const float *w = static_cast<const float *>(a.w);
@@ -91,16 +94,30 @@ static __device__ __forceinline__ void load(const tec_conv_args &a, int first, i
         weights[p][i][own] = there ? w[(size_t)p * (size_t)a.n * (size_t)a.k + at] : 0.0F;
     if (own >= CONV_SQUARES)
         return;
-    double d[CONV_POINTS];
+    float d[CONV_POINTS];
     points_of(a, first + own, k + i, d);
     TEC_UNROLL
     for (int p = 0; p < CONV_POINTS; p++)
         points[p][i][own] = d[p];
 }
 
+/* total += m, a chain, which begins anew; the first one is the total. */
+static __device__ __forceinline__ void fold(float (&total)[CONV_EACH][CONV_POINTS],
+                                            float (&m)[CONV_EACH][CONV_POINTS], bool first)
+{
+    TEC_UNROLL
+    for (int c = 0; c < CONV_EACH; c++) {
+        TEC_UNROLL
+        for (int p = 0; p < CONV_POINTS; p++) {
+            total[c][p] = first ? m[c][p] : __fadd_rn(total[c][p], m[c][p]);
+            m[c][p] = 0.0F;
+        }
+    }
+}
+
 static __global__ void __launch_bounds__(CONV_THREADS) conv3x3_kernel(struct tec_conv_args a)
 {
-    __shared__ double points[CONV_POINTS][CONV_K][CONV_SQUARES];
+    __shared__ float points[CONV_POINTS][CONV_K][CONV_SQUARES];
     __shared__ float weights[CONV_POINTS][CONV_K][CONV_COLUMNS];
     int square = (int)threadIdx.x / CONV_ACROSS, to = (int)threadIdx.x % CONV_ACROSS;
     int first = (int)blockIdx.x * CONV_SQUARES, column = (int)blockIdx.y * CONV_COLUMNS;
@@ -109,25 +126,28 @@ static __global__ void __launch_bounds__(CONV_THREADS) conv3x3_kernel(struct tec
     int live = live_count(a.rows, a.max_rows), lines = (live + a.out_w - 1) / a.out_w;
     if (first >= (lines + 1) / 2 * ((a.out_w + 1) / 2))
         return;
-    double m[CONV_EACH][CONV_POINTS] = {};
+    float m[CONV_EACH][CONV_POINTS] = {}, total[CONV_EACH][CONV_POINTS];
     for (int k = 0; k < a.k; k += CONV_K) {
         __syncthreads();
         load(a, first, column, k, points, weights);
         __syncthreads();
-        for (int i = 0; i < CONV_K; i++) {
+        int channels = min(a.k - k, (int)CONV_K);
+        for (int i = 0; i < channels; i++) {
             TEC_UNROLL
             for (int p = 0; p < CONV_POINTS; p++) {
-                double v = points[p][i][square];
+                float v = points[p][i][square];
                 TEC_UNROLL
                 for (int c = 0; c < CONV_EACH; c++)
-                    m[c][p] = fma(v, (double)weights[p][i][to + c * CONV_ACROSS], m[c][p]);
+                    m[c][p] = fmaf(v, weights[p][i][to + c * CONV_ACROSS], m[c][p]);
             }
         }
+        if ((k + CONV_K) % F32_CHAIN == 0 || k + CONV_K >= a.k)
+            fold(total, m, k < F32_CHAIN);
     }
     TEC_UNROLL
     for (int c = 0; c < CONV_EACH; c++)
         if (column + to + c * CONV_ACROSS < a.n)
-            finish(a, first + square, live, column + to + c * CONV_ACROSS, m[c]);
+            finish(a, first + square, live, column + to + c * CONV_ACROSS, total[c]);
 }
 
 void tec_cuda_conv3x3(const struct tec_conv_args *a, struct tec_cuda_launch *launch)

@@ -10,6 +10,7 @@
 #include "kernels/cuda/sizes.h"
 
 enum { INT4_SPLITS = 4 };
+enum { F32_CHAIN = 32 }; /* k of a chain of float32 products: kernels/panels/gemm_f32.inc, CHAIN */
 
 enum gemm_tile_id {
     GEMM_NONE, /* no kernel fits */
@@ -107,8 +108,21 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      0,                                                                 \
      0,                                                                 \
      0},
-#define F32_TILE(name, columns, rows, m, n, k, registers) \
-    {#name, 1, columns, rows, k, 1, (columns) / (m) * ((rows) / (n)), 0, registers, 0, 0, 0},
+#define F32_TILE(name, columns, rows, m, n, chains, stages, registers) \
+    {#name,                                                            \
+     1,                                                                \
+     columns,                                                          \
+     rows,                                                             \
+     (chains)*F32_CHAIN,                                               \
+     stages,                                                           \
+     (chains) * ((columns) / (m)) * ((rows) / (n)),                    \
+     4 * (chains) *                                                    \
+         ((stages) * ((columns) + (rows)) * (F32_CHAIN + 4) +          \
+          ((chains) > 1 ? (columns) * (rows) : 0)),                    \
+     registers,                                                        \
+     0,                                                                \
+     0,                                                                \
+     0},
 #include "kernels/cuda/gemm_tiles.def"
 };
 

@@ -185,3 +185,22 @@ int buffers_end(void)
     count_of = 0;
     return broken;
 }
+
+bool conform_vector(const struct conform *c, struct tec_kernels *table)
+{
+    enum tec_tier best = tec_tier_best();
+    bool some = !c->same_order && best > TEC_TIER_ref;
+    if (some)
+        *table = tec_kernels_for(best);
+    return some;
+}
+
+void conform_rows(struct conform *c, const float *want, int rows, int cols, int ld)
+{
+    const float *got = c->got[0];
+    for (int r = 0; r < rows; r++) {
+        size_t at = (size_t)r * (size_t)ld;
+        if (memcmp(got + at, want + at, (size_t)cols * sizeof *got) != 0)
+            conform_fail(c, "row %d of [%d, %d] is not that of the vector tiers", r, rows, cols);
+    }
+}

@@ -86,8 +86,8 @@ static double size_of(const struct conv_case *t, int r, int c)
 }
 
 /* Each product of a point takes part in so many roundings of 2^-24: of its weight, two of its
- * pixels, in a chain of 32 k and in the sum of chains, four on the way back. The reference, and
- * CUDA, round the weight and the result alone. Then bias and add are rounded once each. */
+ * pixels, in a chain of 32 k and in the sum of chains, four on the way back. The reference
+ * rounds the weight and the result alone. Then bias and add are rounded once each. */
 static double bound_of(const struct conv_case *t, int r, int c, double want, bool chains)
 {
     enum { CHAIN = 32 };
@@ -104,8 +104,9 @@ static void compare(struct conform *c, const struct conv_case *t, int r, int col
     size_t at = (size_t)r * (size_t)a->ldy + (size_t)col;
     double want = exact(t, r, col) + (a->bias ? (double)a->bias[col] : 0.0) +
                   (a->add ? (double)t->before[at] : 0.0);
+    bool chains = c->fast->conv3x3 != c->ref->conv3x3;
     conform_close(c, (double)((const float *)c->got[0])[at], want,
-                  bound_of(t, r, col, want, c->same_order), "[%dx%dx%d] to %d: window %d column %d",
+                  bound_of(t, r, col, want, chains), "[%dx%dx%d] to %d: window %d column %d",
                   a->in_h, a->in_w, a->k, a->n, r, col);
     conform_close(
         c, (double)((const float *)c->want[0])[at], want, bound_of(t, r, col, want, false),
@@ -151,6 +152,22 @@ static struct conv_case make(struct conform *c, struct shape s, enum conform_fam
     return (struct conv_case){a, conform_normal(c, (size_t)s.n * 9 * (size_t)s.k), before};
 }
 
+/* A GPU's results have the bytes of the vector tiers. */
+static void compare_vector(struct conform *c, const struct conv_case *t)
+{
+    struct tec_kernels vector;
+    struct tec_conv_args a = t->a;
+    if (!conform_vector(c, &vector))
+        return;
+    size_t size = (size_t)a.max_rows * (size_t)a.ldy;
+    a.w = packed(c, &vector, t);
+    a.y = conform_buf(c, size, sizeof *a.y);
+    for (size_t i = 0; i < size; i++)
+        a.y[i] = t->before[i];
+    vector.conv3x3(&a, (struct tec_part){0, 1});
+    conform_rows(c, a.y, a.max_rows, a.n, a.ldy);
+}
+
 static void conv_shape(struct conform *c, struct shape s, enum conform_family family)
 {
     enum { SOME = 300 };
@@ -168,6 +185,7 @@ static void conv_shape(struct conform *c, struct shape s, enum conform_family fa
         compare(c, &t, i / s.n, i % s.n);
     for (int i = 0; i < SOME && rows * s.n > SOME; i++)
         compare(c, &t, conform_int(0, rows - 1), conform_int(0, s.n - 1));
+    compare_vector(c, &t);
     if (s.h >= 15 && s.k >= 64 && c->bench) {
         char name[60];
         snprintf(name, sizeof name, "%dx%dx%d to %d", s.h, s.w, s.k, s.n);

@@ -126,6 +126,13 @@ void conform_same(struct conform *c, int out, size_t size, const char *format, .
     __attribute__((format(printf, 4, 5)));
 void conform_fail(struct conform *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Tables of a GPU alone: the best vector tier of this processor, for kernels that promise its
+ * bytes. False: the checked table is one of the CPU, or this processor has no vector tier. */
+bool conform_vector(const struct conform *c, struct tec_kernels *table);
+/* `rows` rows of output 0 of the fast kernel, `cols` floats each, `ld` apart, are those at `want`.
+ */
+void conform_rows(struct conform *c, const float *want, int rows, int cols, int ld);
+
 /* Fences are whole? Then free all buffers of this shape. */
 void conform_end(struct conform *c);
 

@@ -25,9 +25,9 @@ static const double SPLIT = 0.19, SPLIT_ROWS = 0.063;
  * steps of a wave. */
 static const double TERMS_STEP = 0.80, WIDE_STEP = 0.96, TERMS_WAVE = 7.6, TERMS_ROPE = 14.7;
 
-/* In float64: what a step of 64 x 64 x 16 waits for, for each block of a multiprocessor; what any
- * step takes at least; and the share of the unit's rate, where that is what decides. */
-static const double F64_BLOCK = 1.065, F64_STEP = 1.1, F64_SHARE = 0.9;
+/* Chains of float32 weights: the share of the multiply-adds' rate, of squares of windows too, and
+ * what a step takes at least. Nobody measured these kernels. */
+static const double CHAIN_SHARE = 0.4, SQUARE_SHARE = 0.2, CHAIN_STEP = 0.8;
 
 /* Other products: the share of a multiprocessor's rate in a step, what a step takes at least, and
  * what surrounds them. */
@@ -203,12 +203,12 @@ static double one_mma(const struct start *s, int beside)
     return MMA_AROUND * s->slower + step * steps_of(s);
 }
 
-static double one_f64(const struct start *s, int beside)
+static double one_chains(const struct start *s, int beside)
 {
     const struct gemm_tile *t = tile_of(s);
-    double products = (double)t->columns * t->rows * t->k * beside;
-    double step = larger(F64_BLOCK * products / (64 * 64 * 16), F64_STEP) * s->slower;
-    return larger(multiply_us(s, 2 * products, s->chip->f64, F64_SHARE), step) * steps_of(s);
+    double flop = 2.0 * t->columns * t->rows * t->k * beside;
+    double step = larger(multiply_us(s, flop, s->peak->f32, CHAIN_SHARE), CHAIN_STEP * s->slower);
+    return MMA_AROUND * s->slower + step * steps_of(s);
 }
 
 /* The sums of splits, added by the last block of a tile, or shared by up to eight of them. */
@@ -229,10 +229,7 @@ static double product_us(struct start *s)
     double most = 0.0;
     bool f32 = g->kernel == TEC_KERNEL_gemm_f32;
     s->time.busy = (s->work->rows + t->rows - 1) / t->rows * g->blocks[1] * g->blocks[2];
-    if (f32 && s->changes->no_f64)
-        return part(s, 3.0 * (double)s->work->cost.products_f32 / (s->peak->bf16 * 1e6 * 0.5) + 2.0,
-                    "multiply", &most);
-    double (*one)(const struct start *, int) = f32 ? one_f64 : one_mma;
+    double (*one)(const struct start *, int) = f32 ? one_chains : one_mma;
     if (is_few(g->choice.tile))
         one = one_few;
     else if (t->clocks)
@@ -244,25 +241,20 @@ static double product_us(struct start *s)
     return larger(blocks, memory) + sums;
 }
 
-/* Squares of windows, of which nothing was measured: a block of 16 squares, 32 channels and 16
- * points is taken to make its products for 8 channels of x as fast as gemm_f32 makes as many. */
+/* A block has 16 squares, 32 channels and 16 points, and takes 8 channels of x a step. */
 static double one_square(const struct start *s, int beside)
 {
     enum { POINTS = 16, SQUARES = 16, COLUMNS = 32, DEPTH = 8 };
     const struct tec_conv_args *a = s->grid->args;
-    double products = (double)POINTS * SQUARES * COLUMNS * DEPTH * beside;
-    double step = larger(F64_BLOCK * products / (64 * 64 * 16), F64_STEP) * s->slower;
-    return larger(multiply_us(s, 2 * products, s->chip->f64, F64_SHARE), step) *
-           ceil_div(a->k, DEPTH);
+    double flop = 2.0 * POINTS * SQUARES * COLUMNS * DEPTH * beside;
+    double step = larger(multiply_us(s, flop, s->peak->f32, SQUARE_SHARE), CHAIN_STEP * s->slower);
+    return step * ceil_div(a->k, DEPTH);
 }
 
 static double squares_us(struct start *s)
 {
     double most = 0.0;
     s->time.busy = (int64_t)s->grid->blocks[0] * s->grid->blocks[1];
-    if (s->changes->no_f64)
-        return part(s, 3.0 * (double)s->work->cost.products_f32 / (s->peak->bf16 * 1e6 * 0.5) + 2.0,
-                    "multiply", &most);
     double blocks = waves_of(s, one_square), memory = memory_us(s, &s->work->cost);
     part(s, blocks, "multiply", &most);
     part(s, memory, "memory", &most);

@@ -33,7 +33,6 @@ static const struct field facts[] = {
     {"shared_kib", offsetof(struct tec_chip, shared), true, 64, 4096},
     {"l2_mib", offsetof(struct tec_chip, l2), true, 1, 4096},
     {"l2_gbs", offsetof(struct tec_chip, l2_rate), true, 1, 1000000},
-    {"f64_tflops", offsetof(struct tec_chip, f64), false, 1e-3, 1e6},
 };
 enum { FACTS = sizeof facts / sizeof facts[0] };
 
