@@ -202,8 +202,8 @@ static __global__ void __launch_bounds__(S::THREADS)
         int8_rows<S>(shared, a, group, first, rows.live, wide);
         __syncthreads();
         int8_multiply<S>(whole, w, shared, deep);
-        int8_fetch(w, a, panel, group + S::DEEP + deep);
         int8_join<S>(whole, shared, deep, across);
+        int8_fetch(w, a, panel, group + S::DEEP + deep); /* on its way while rows are read */
     }
     if (deep > 0 || panel >= a.n / 16)
         return;
