@@ -133,7 +133,7 @@ TEST(what_leaves_towers_becomes_rows_of_the_prompt)
             "return g:norm(g:take(x, { first = 3, rows = 16 }), { eps = 1e-5 })", "", 4,
             "norm: reads rows among others");
     refused(PATCHES "return p", "return g:squares(x, { side = 3 })", "", 4,
-            "squares: side 3; must be 2 .. 16, once, and divide a side of 4 patches");
+            "squares: side 3; must be 2 .. 16, everywhere the same, and divide a side of");
     refused(PATCHES "return p", "return g:squares(x, { side = 1 })", "", 4, "squares: side 1");
     refused(PATCHES "return p", "return g:squares(g:squares(x, { side = 2 }), { side = 2 })", "", 4,
             "squares: reads what leaves the only tower");

@@ -133,6 +133,13 @@ TEST(attentions_of_no_text_are_refused)
     attention_refused("sees = 'rest'", "sees and over_position are of over: it has none");
     attention_refused("rotation = 3", "rotation");
     attention_refused("rotation = { theta = 1e4, turn = 1 }", "turn");
+    attention_refused("rotation = { theta = 1e4, sections = { 1, 1 } }", "rotation.sections");
+    attention_refused("rotation = { theta = 1e4, sections = { 1, 0, 1 } }",
+                      "rotation.sections: each must be");
+    attention_refused("rotation = { theta = 1e4, sections = { 1, 1, 1 } }",
+                      "attention: sections of 3 pairs; a head of 4 has 2");
+    attention_refused("head_dim = 6, rotation = { theta = 1e4 + i, sections = { 1, 1, 1 } }",
+                      "attention: with sections a text has one rotation");
     attention_refused("relative = { name = 'r' }", "relative");
     attention_refused("packing = { kind = 'awq' }", "packing");
     attention_refused("over = x", "over and sees are of a flow's action");

@@ -89,17 +89,95 @@ TEST(rows_of_a_picture_have_no_order)
 {
     static const char qkv[] = "q = 'q', k = 'k', v = 'v'";
     static const char relative[] = "relative = { name = 'r', rows = 8, buckets = 8, distance = 9 }";
-    const char *const options[] = {"rotation = { theta = 1e4 }", "window = 3", relative};
+    const char *const options[] = {"window = 3", relative};
     char body[300];
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         snprintf(body, sizeof body, "%s, %s", qkv, options[i]);
-        attention_refused(body, "attention: rotation, window and relative are of a text: rows of");
+        attention_refused(body, "attention: window and relative are of a text: rows of a picture");
     }
     snprintf(body, sizeof body, "%s, over = x", qkv);
     attention_refused(body, "attention: over and sees are of a flow's action");
     refused_with("return g:linear(usual(g, x, i), { weight = 'a.weight', out = 8, packing = { kind "
                  "= 'awq', group = 8 } })",
                  "", 2, "linear: packing is for layers of a text");
+}
+
+/* Lines and columns turn queries and keys, of all layers alike. */
+TEST(a_tower_has_one_rotation)
+{
+    static const char turned[] =
+        "local o = { heads = 2, head_dim = 4, qkv = 'a' .. i, rotation = { theta = 1e4 %s } } "
+        "return g:linear(g:attention(x, o), { weight = 'w' .. i, out = 8 })";
+    static const char front[] = "local enter = t.enter; t.enter = function(g, x) return g:concat { "
+                                "g:tensor { tensor = 'c', rows = 1, cols = 8 }, enter(g, x) } end";
+    static const char only[] = "attention: a tower's rotation has theta and f32, and no rows stand";
+    char body[300];
+    snprintf(body, sizeof body, turned, "");
+    struct tec_model *m = opened(body, "t.layers = 2");
+    const struct tec_model_program *p = m->vision.towers[0].program;
+    CHECK_INT(p->n_rotations, ==, 1);
+    CHECK_INT(p->calls[p->layers[1].attention].attend.turn, ==, TEC_MAX_ROTATIONS);
+    tec_model_close(m);
+    refused_with(body, front, 2, only);
+    snprintf(body, sizeof body, turned, ", sections = { 1, 1, 1 }");
+    refused_with(body, "", 2, only);
+    snprintf(body, sizeof body, turned, ", stretch = { kind = 'linear', factor = 2.0 }");
+    refused_with(body, "", 2, only);
+    snprintf(body, sizeof body, turned, "+ i");
+    refused_with(body, "t.layers = 2", 2, "attention: a tower has one rotation");
+    attention_refused("head_dim = 6, qkv = 'a', rotation = { theta = 1e4 }",
+                      "attention: a tower's rotation needs a head_dim of fours, is 6");
+}
+
+/* Rows that leave a layer go to project, and what this makes of them to layers of the text. */
+TEST(rows_of_layers_are_kept)
+{
+    static const char body[] = "return usual(g, x, i)";
+    static const char twice[] =
+        "t.keeps = { 0 }; local one = project; project = function(g, x, kept) return one(g, x), %s "
+        "end";
+    char more[300];
+    refused_with(body, "t.keeps = 3", 0, "vision.towers: keeps must be a list of 8 layers at most");
+    refused_with(body, "t.keeps = { 1 }", 0,
+                 "vision.towers: keeps: layer 1 must be a number, 0 ..");
+    refused_with(body, "t.layers = 1; t.keeps = { 0, 0 }", 0, "keeps: layer 2 must be a number, 1");
+    refused_with(body, "t.keeps = { 0 }; towers[2] = t", 0, "keeps is of one tower");
+    refused_with(body,
+                 "t.keeps = { 0 }; local one = project; project = function(g, x) return one(g, x) "
+                 "end",
+                 0, "x: nobody reads its value");
+    snprintf(more, sizeof more, twice, "g:linear(kept, { weight = 'd', out = 8 })");
+    refused_with(body, more, 0, "need text.picture and a flow over the text's rows");
+    snprintf(more, sizeof more, twice, "g:linear(kept, { weight = 'd', out = 9 })");
+    refused_with(body, more, 0,
+                 "project returns 4 rows of 9 columns for layer 0 of the text; must");
+    snprintf(more, sizeof more, twice, "g:norm(kept, { eps = 1e-5 })");
+    refused_with(body, more, 0, "it must be a linear that nobody else reads");
+    snprintf(more, sizeof more, twice, "kept");
+    refused_with(body, more, 0, "project: must return rows that a word of it has made");
+}
+
+TEST(a_tower_begins_with_patches)
+{
+    static const char body[] = "return usual(g, x, i)";
+    static const char enter[] =
+        "t.enter = function(g, x) x = g:conv(x, { weight = 'p', out = 8, side = 4, stride = 4, "
+        "frames = %d }) return g:add(x, g:grid(x, { tensor = 'pos', side = 3, corners = true, "
+        "smooth = %s })) end";
+    char more[400];
+    snprintf(more, sizeof more, enter, 3, "false");
+    struct tec_model *m = opened(body, more);
+    const struct tec_expected e =
+        tec_model_conv_expected(&m->vision.towers[0].program->calls[1], 3);
+    CHECK_INT(e.rank, ==, 5);
+    CHECK_INT(e.shape[0] * 10000 + e.shape[1] * 1000 + e.shape[2] * 100 + e.shape[3] * 10 +
+                  e.shape[4],
+              ==, 83344);
+    tec_model_close(m);
+    snprintf(more, sizeof more, enter, 17, "false");
+    refused_with(body, more, 0, "conv: frames 17; 1 .. 16");
+    snprintf(more, sizeof more, enter, 1, "true");
+    refused_with(body, more, 0, "grid: has smooth or corners, not both");
 }
 
 TEST(projections_are_three_tensors_or_one)

@@ -146,13 +146,24 @@ TEST(positions_are_interpolated)
 {
     static const float table[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     float out[16];
-    tec_model_grid_resize(4, 1, (struct tec_picture_size){4, 4}, table, out);
+    struct tec_grid_table t = {.side = 4, .width = 1, .at = table};
+    tec_model_grid_resize(&t, (struct tec_picture_size){4, 4}, out);
     for (int i = 0; i < 16; i++)
         CHECK(out[i] == table[i]);
     /* Of 4 to 2: entries 0, 1, 2 weigh 3, 3, 1 of 7, mirrored at the other end. */
-    tec_model_grid_resize(4, 1, (struct tec_picture_size){2, 2}, table, out);
+    tec_model_grid_resize(&t, (struct tec_picture_size){2, 2}, out);
     CHECK(fabs((double)out[0] - 25.0 / 7.0) < 1e-6);
     CHECK(fabs((double)out[3] - (15.0 - 25.0 / 7.0)) < 1e-6);
+    /* Of corners both ends stay; the middle of 3 lies between entries 1 and 2; one patch is the
+     * first. */
+    t.corners = true;
+    tec_model_grid_resize(&t, (struct tec_picture_size){4, 4}, out);
+    for (int i = 0; i < 16; i++)
+        CHECK(out[i] == table[i]);
+    tec_model_grid_resize(&t, (struct tec_picture_size){3, 2}, out);
+    CHECK(out[0] == 0.0F && out[1] == 3.0F && out[2] == 6.0F && out[4] == 12.0F && out[5] == 15.0F);
+    tec_model_grid_resize(&t, (struct tec_picture_size){1, 1}, out);
+    CHECK(out[0] == 0.0F);
 }
 
 TEST(towers_that_do_not_fit_together_are_refused)

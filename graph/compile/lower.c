@@ -28,6 +28,7 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .crossed = &p->crossed,
                               .shuffle = p->shuffle,
                               .cos_sin = p->cos_sin,
+                              .positions = p->positions,
                               .scratch = p->scratch[part->beside],
                               .lut = p->lut,
                               .zero = p->zero,

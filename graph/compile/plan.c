@@ -325,7 +325,7 @@ void tec_plan_destroy(struct tec_plan *p)
             tec_timed_destroy(p->timed[i]);
     for (int i = 0; i < p->n_streams; i++)
         tec_device_put(p->device, p->activations[i]);
-    for (int i = 0; i < TEC_MAX_ROTATIONS; i++)
+    for (int i = 0; i < TEC_MAX_ROTATIONS + TEC_MAX_TOWERS; i++)
         tec_device_put(p->device, p->cos_sin[i]);
     tec_device_put(p->device, p->lut);
     if (p->owns_rows)

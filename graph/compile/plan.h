@@ -159,7 +159,7 @@ struct tec_plan {
     int positions;       /* of the rotation tables */
     float *picture_rows; /* see struct tec_lower; of the first plan of the model that shares */
     bool owns_rows;
-    float *cos_sin[TEC_MAX_ROTATIONS], *lut, *scratch[TEC_STREAM_COUNT];
+    float *cos_sin[TEC_MAX_ROTATIONS + TEC_MAX_TOWERS], *lut, *scratch[TEC_STREAM_COUNT];
     int *zero, *ends;
     int *shuffle; /* [pictures * patches] the patches of each row, where rows are squares of them */
     struct tec_byte_plan bytes;

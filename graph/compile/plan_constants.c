@@ -3,6 +3,7 @@
  *
  * Runs at load; captures hold the addresses. */
 #include "graph/compile/plan_constants.h"
+#include "graph/model/program.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,26 +18,71 @@ enum tec_status tec_plan_constant(struct tec_plan *p, size_t size, void *out, st
     return TEC_OK;
 }
 
-/* One table of cos and sin for every position and pair of a head. Angles are float64, or float32
- * step by step where the model's published code computes them so. */
+/* Room for `rows` rows of cos and sin of the pairs of a head; *line is one of them in host memory.
+ */
+static enum tec_status take_angles(struct tec_plan *p, int rows, int head_dim, float **out,
+                                   float **line, struct tec_error *err)
+{
+    size_t row = (size_t)head_dim * sizeof(float);
+    TEC_TRY(tec_plan_constant(p, (size_t)rows * row, out, err));
+    *line = TEC_NEW(&p->arena, (size_t)head_dim, float);
+    return *line ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a rotation table");
+}
+
+static void put_angles(const struct tec_plan *p, float *out, int at, const float *line,
+                       int head_dim)
+{
+    tec_device_upload(p->device, TEC_STREAM_MAIN, out + (size_t)at * (size_t)head_dim, line,
+                      (size_t)head_dim * sizeof *line);
+}
+
+/* cos and sin of pair i of a row. Angles are float64, or float32 step by step where the model's
+ * published code computes them so. */
+static void put_pair(const struct tec_rotation *r, double turn, int at, int i, float *line)
+{
+    double angle = r->f32 ? (double)((float)at * (float)turn) : at * turn;
+    line[(ptrdiff_t)i * 2] = (float)cos(angle);
+    line[(ptrdiff_t)i * 2 + 1] = (float)sin(angle);
+}
+
+/* A row for every position; with sections also rows for those of pictures, which each prefill
+ * fills. */
 static enum tec_status fill_rotation(struct tec_plan *p, const struct tec_rotation *r, float **out,
                                      struct tec_error *err)
 {
-    int dim = p->model->text.stack.head_dim, half = dim / 2;
-    size_t row = (size_t)half * 2 * sizeof(float);
-    TEC_TRY(tec_plan_constant(p, (size_t)p->positions * row, out, err));
-    float *line = TEC_NEW(&p->arena, (size_t)half * 2, float);
-    if (!line)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a rotation table");
+    int dim = p->model->text.stack.head_dim, pictures = 0;
+    float *line = NULL;
+    if (r->sections[0])
+        pictures = tec_vision_tokens(&p->model->vision, p->spec.pictures);
+    TEC_TRY(take_angles(p, p->positions + pictures, dim, out, &line, err));
     for (int at = 0; at < p->positions; at++) {
-        for (int i = 0; i < half; i++) {
-            double turn = tec_model_angle(r, dim, i);
-            double angle = r->f32 ? (double)((float)at * (float)turn) : at * turn;
-            line[(size_t)i * 2] = (float)cos(angle);
-            line[(size_t)i * 2 + 1] = (float)sin(angle);
+        for (int i = 0; i < dim / 2; i++)
+            put_pair(r, tec_model_angle(r, dim, i), at, i, line);
+        put_angles(p, *out, at, line, dim);
+    }
+    return TEC_OK;
+}
+
+/* A row for every patch of a picture, or of those of all slots: half of a head's pairs turn by the
+ * line, half by the column. */
+static enum tec_status fill_tower(struct tec_plan *p, int tower, struct tec_error *err)
+{
+    const struct tec_vision *v = &p->model->vision;
+    const struct tec_rotation *r = &v->towers[tower].program->rotations[0];
+    float **out = &p->cos_sin[TEC_MAX_ROTATIONS + tower], *line = NULL;
+    int dim = v->towers[tower].stack.head_dim, half = dim / 2, pictures = v->n_sizes;
+    int first = 0, rows = pictures ? tec_vision_patches(v, pictures) : v->patches;
+    TEC_TRY(take_angles(p, rows, dim, out, &line, err));
+    for (int s = 0; s < (pictures ? pictures : 1); s++) {
+        struct tec_picture_size size = tec_vision_picture(v, s);
+        int wide = size.w / v->patch, n = size.h / v->patch * wide;
+        for (int at = 0; at < n; at++) {
+            for (int i = 0; i < half; i++)
+                put_pair(r, tec_model_angle(r, half, i % (half / 2)),
+                         i < half / 2 ? at / wide : at % wide, i, line);
+            put_angles(p, *out, first + at, line, dim);
         }
-        tec_device_upload(p->device, TEC_STREAM_MAIN, *out + (size_t)at * (size_t)half * 2, line,
-                          row);
+        first += n;
     }
     return TEC_OK;
 }
@@ -54,6 +100,9 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
     const struct tec_model_program *text = p->model->text.program;
     for (int i = 0; i < text->n_rotations; i++)
         TEC_TRY(fill_rotation(p, &text->rotations[i], &p->cos_sin[i], err));
+    for (int i = 0; i < p->model->vision.n_towers; i++)
+        if (p->model->vision.towers[i].program->n_rotations)
+            TEC_TRY(fill_tower(p, i, err));
     return TEC_OK;
 }
 

@@ -111,7 +111,8 @@ static struct tec_model_call call_of(enum tec_model_word word, enum tec_model_pa
                                    .gate = -1,
                                    .side = 1,
                                    .stride = 1,
-                                   .dilation = 1};
+                                   .dilation = 1,
+                                   .frames = 1};
 }
 
 /* A call of a word, with its place in the description. */
@@ -425,7 +426,10 @@ enum tec_status tec_model_build(struct tec_model_programs *out, struct tec_lua *
         TEC_TRY(begin(&b, arena, b.of ? &out->towers[b.of - 1] : &out->text, err));
         b.program->width = b.functions[b.of].width;
         b.program->tower = b.of > 0;
+        b.program->index = b.of - 1;
         b.program->image = b.functions[b.of].image;
+        b.program->n_keeps = b.functions[b.of].n_keeps;
+        memcpy(b.program->keeps, b.functions[b.of].keeps, sizeof b.program->keeps);
         TEC_TRY(run_program(&b, tec_builder_run_layers, err));
     }
     if (out->towers[0]) {

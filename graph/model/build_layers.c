@@ -29,6 +29,28 @@ static int read_number(lua_State *L, const char *owner, const char *name, int mo
     return (int)n;
 }
 
+/* Layers of a tower whose rows are kept: `keeps` of the table on top of the stack. */
+static void read_keeps(lua_State *L, struct tec_layer_functions *f)
+{
+    lua_pushliteral(L, "keeps");
+    lua_rawget(L, -2);
+    lua_Integer n = lua_istable(L, -1) ? (lua_Integer)lua_rawlen(L, -1) : 0;
+    if ((!lua_isnil(L, -1) && !lua_istable(L, -1)) || n > TEC_MAX_DEEP)
+        luaL_error(L, "vision.towers: keeps must be a list of %d layers at most", TEC_MAX_DEEP);
+    for (lua_Integer i = 0, before = -1; i < n; i++) {
+        int exact = 0;
+        lua_rawgeti(L, -1, i + 1);
+        lua_Integer layer = lua_tointegerx(L, -1, &exact);
+        if (!exact || layer <= before || layer >= f->layers)
+            luaL_error(L, "vision.towers: keeps: layer %d must be a number, %d .. %d", (int)i + 1,
+                       (int)before + 1, f->layers - 1);
+        f->keeps[f->n_keeps++] = (int)layer;
+        before = layer;
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
 /* Of the table on top of the stack: its functions to the registry, and its sizes. */
 static void read_layers(lua_State *L, struct tec_builder *b, int index)
 {
@@ -51,6 +73,8 @@ static void read_layers(lua_State *L, struct tec_builder *b, int index)
         .image = index ? read_number(L, owner, "image_size", MAX_SIDE) : 0,
         .enters = found[ENTER],
         .leaves = found[LEAVE]};
+    if (index)
+        read_keeps(L, &b->functions[index]);
 }
 
 /* Visits the tables of the text and of the towers of the description at 2, each on top of the
@@ -121,7 +145,8 @@ void tec_builder_take_layers(lua_State *L, struct tec_builder *b)
 
 static void clear(lua_State *L, struct tec_builder *b, int index)
 {
-    static const char *const taken[] = {"enter", "layer", "leave", "layers", "width", "image_size"};
+    static const char *const taken[] = {"enter", "layer",      "leave", "layers",
+                                        "width", "image_size", "keeps"};
     (void)b;
     (void)index;
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
@@ -219,10 +244,19 @@ static void run_result(lua_State *L, struct tec_builder *b, const char *key, con
                        int args)
 {
     struct tec_model_program *p = b->program;
+    int below = lua_gettop(L) - 2 - args, most = p->projects ? 1 + TEC_MAX_DEEP : 1;
     lua_Debug ar;
-    lua_call(L, 1 + args, 1);
-    p->result = tec_builder_value(L, -1);
-    if (p->result >= args)
+    lua_call(L, 1 + args, p->projects ? LUA_MULTRET : 1);
+    int n = lua_gettop(L) - below, made = 0;
+    for (int i = 0; i < n && n <= most; i++) {
+        int value = tec_builder_value(L, below + 1 + i);
+        made += value >= args;
+        if (i)
+            p->deep[p->n_deep++] = value;
+        else
+            p->result = value;
+    }
+    if (n && made == n)
         return;
     lua_rawgetp(L, LUA_REGISTRYINDEX, key);
     lua_getinfo(L, ">S", &ar);
@@ -238,7 +272,13 @@ int tec_builder_run_project(lua_State *L)
     b->part = TEC_PART_OF_LAYERS;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &project_key);
     tec_builder_push_words(L);
-    for (; n < TEC_MAX_TOWERS && b->program->towers[n]; n++)
+    const struct tec_model_program *const *towers = b->program->towers;
+    int values = (towers[1] ? 2 : 1) + towers[0]->n_keeps;
+    if (towers[0]->n_keeps && (towers[1] || towers[0]->before))
+        luaL_error(L, "vision.towers: keeps is of one tower, without rows in front of patches");
+    if (towers[1] && towers[1]->n_keeps)
+        luaL_error(L, "vision.towers: keeps is of one tower");
+    for (; n < values; n++)
         tec_builder_given(L, b, TEC_WORD_features, &project_key);
     run_result(L, b, &project_key, "project", n);
     return 0;

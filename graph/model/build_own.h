@@ -9,6 +9,7 @@
  * not there. */
 struct tec_layer_functions {
     int layers, width, image; /* image: the side of a tower's pictures */
+    int keeps[TEC_MAX_DEEP], n_keeps;
     bool enters, leaves;
 };
 

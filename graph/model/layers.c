@@ -48,12 +48,35 @@ enum tec_status tec_model_layers_check(struct tec_model_program *p, struct tec_s
     return TEC_OK;
 }
 
+/* Rows that are added to those of pictures: a product makes them, and nobody else reads them. */
+static enum tec_status check_deep(const struct tec_model_program *p, int tokens, int width,
+                                  struct tec_error *err)
+{
+    for (int i = 0; i < p->n_deep; i++) {
+        const struct tec_model_call *c = &p->calls[p->deep[i]];
+        const struct tec_model_call *x = &p->calls[c->n_in ? c->in[0] : 0];
+        bool apart = x->word == TEC_WORD_take || x->word == TEC_WORD_beside;
+        if (c->word != TEC_WORD_linear || apart || c->uses.n != 1)
+            return tec_model_call_fail(c, err,
+                                       "project returns it for layer %d of the text: it must be a "
+                                       "linear that nobody else reads",
+                                       i);
+        if (c->rows != tokens || c->cols != width)
+            return tec_model_call_fail(c, err,
+                                       "project returns %d rows of %d columns for layer %d of the "
+                                       "text; must be %d of %d",
+                                       c->rows, c->cols, i, tokens, width);
+    }
+    return TEC_OK;
+}
+
 enum tec_status tec_model_project_check(struct tec_model_program *p, int width,
                                         struct tec_error *err)
 {
     const struct tec_model_call *c = &p->calls[p->result];
     int tokens = p->towers[0]->patches / (p->squares * p->squares);
     TEC_TRY(tec_model_program_links(p, err));
+    TEC_TRY(check_deep(p, tokens, width, err));
     if (c->turn || c->word == TEC_WORD_take || c->word == TEC_WORD_beside)
         return tec_model_call_fail(c, err,
                                    "project returns rows that only a product can read, and must "

@@ -55,8 +55,7 @@ static enum tec_status read_conv(struct tec_weight_loading *l, const struct tec_
                    {s->bias ? s->bias : s->norm.bias, 0.0F, c->bias},
                    {s->norm.mean, 0.0F, c->mean},
                    {s->norm.var, 1.0F, c->var}};
-    struct tec_expected e = {
-        .names = {s->weight}, .n_names = 1, .rank = 4, .shape = {s->cols, in, s->side, s->side}};
+    const struct tec_expected e = tec_model_conv_expected(s, in);
     struct tec_found found = {0};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
     TEC_TRY(tec_weight_rows(&l->source, &found, 0, s->cols, raw, l->err));

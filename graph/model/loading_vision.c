@@ -5,14 +5,59 @@
 
 #include <string.h>
 
+/* [3, frames, area] to [3, area]: the sum over frames, in float64. */
+static void add_frames(const struct tec_model_call *c, float *row)
+{
+    size_t area = (size_t)c->side * (size_t)c->side, frames = (size_t)c->frames;
+    for (size_t channel = 0; channel < 3; channel++)
+        for (size_t i = 0; i < area; i++) {
+            double sum = 0.0;
+            for (size_t f = 0; f < frames; f++)
+                sum += (double)row[(channel * frames + f) * area + i];
+            row[channel * area + i] = (float)sum;
+        }
+}
+
+/* A convolution over equal pictures: its weights are added before they are packed. */
+static enum tec_status load_frames(struct tec_weight_loading *l, const struct tec_model_call *c,
+                                   const struct tec_found *found, struct tec_matrix *m)
+{
+    const enum tec_matrix_layout layout = tec_device_layout(l->options->device);
+    struct tec_device *device = l->options->device;
+    int k = 3 * c->side * c->side;
+    size_t row = (size_t)k * (size_t)c->frames, size = 0;
+    TEC_TRY(tec_weight_loading_reserve(l, (int64_t)row * c->cols));
+    TEC_TRY(tec_weight_loading_matrix(l, c->cols, k, TEC_FORM_F32, m));
+    if (l->source.dry)
+        return TEC_OK;
+    TEC_TRY(tec_weight_rows(&l->source, found, 0, c->cols, l->buffer, l->err));
+    for (size_t o = 0; o < (size_t)c->cols; o++) {
+        add_frames(c, l->buffer + o * row);
+        memmove(l->buffer + o * (size_t)k, l->buffer + o * row, (size_t)k * sizeof *l->buffer);
+    }
+    size = tec_weight_loading_size(l, c->cols, k, TEC_FORM_F32);
+    void *packed = tec_device_reads_host(device) ? m->w : tec_heap_get(l->heap, size);
+    if (!packed)
+        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a weight of %zu bytes", size);
+    memset(packed, 0, size);
+    tec_matrix_pack(packed, layout, false, c->cols, k, 0, c->cols, l->buffer);
+    if (packed != m->w) {
+        tec_device_upload(device, TEC_STREAM_MAIN, m->w, packed, size);
+        tec_heap_put(l->heap, packed);
+    }
+    return tec_device_failure(device, l->err);
+}
+
 enum tec_status tec_weight_loading_patch_conv(struct tec_weight_loading *l,
                                               const struct tec_model_call *c, struct tec_matrix *m)
 {
-    struct tec_expected e = {
-        .names = {c->weight}, .n_names = 1, .rank = 4, .shape = {c->cols, 3, c->side, c->side}};
+    const struct tec_expected e = tec_model_conv_expected(c, 3);
     struct tec_found found = {0};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(tec_weight_loading_found(l, &found, 0, TEC_FORM_F32, m));
+    if (c->frames > 1)
+        TEC_TRY(load_frames(l, c, &found, m));
+    else
+        TEC_TRY(tec_weight_loading_found(l, &found, 0, TEC_FORM_F32, m));
     return tec_weight_loading_vector(l, c->bias, c->cols, 0.0F, &m->bias);
 }
 
@@ -43,7 +88,8 @@ static void resize_table(const struct tec_weight_loading *l, const struct tec_mo
     for (int s = 0; s < (v->n_sizes ? v->n_sizes : 1); s++) {
         struct tec_picture_size size = tec_vision_picture(v, s);
         struct tec_picture_size grid = {size.h / v->patch, size.w / v->patch};
-        tec_model_grid_resize(c->side, c->cols, grid, l->buffer, out);
+        tec_model_grid_resize(&(struct tec_grid_table){c->side, c->cols, c->corners, l->buffer},
+                              grid, out);
         out += (size_t)grid.h * (size_t)grid.w * (size_t)c->cols;
     }
 }
@@ -61,9 +107,9 @@ enum tec_status tec_weight_loading_grid(struct tec_weight_loading *l,
     if (l->source.dry)
         return TEC_OK;
     TEC_TRY(tec_weight_rows(&l->source, &found, 0, rows, l->buffer, l->err));
-    if (c->smooth)
+    if (c->smooth || c->corners)
         resize_table(l, c, out);
-    for (int r = 0; r < c->rows && !c->smooth; r++)
+    for (int r = 0; r < c->rows && !c->smooth && !c->corners; r++)
         memcpy(out + (size_t)r * width,
                l->buffer + (size_t)tec_model_grid_row(c->side, c->rows, r) * width,
                width * sizeof *out);

@@ -60,15 +60,19 @@ struct tec_stretch {
     double factor, low, high, original; /* low .. original: LLAMA3 alone */
 };
 
-/* How positions turn queries and keys. */
+/* How positions turn queries and keys. In a tower the first half of a head's pairs turn by the line
+ * of a patch, the other one by its column. With `sections` a row of a text has three positions: of
+ * time, line and column, which differ in rows of pictures alone. Pairs take turns: i % 3 = 1 turns
+ * by the line and 2 by the column, as long as i < 3 times their section; all others by time. */
 struct tec_rotation {
     double theta; /* the base; 0: they do not */
     bool f32;     /* angles are float32 products of position and frequency, as in code that computes
                    * them so; else float64. Far positions tell */
     struct tec_stretch stretch;
+    int sections[3]; /* pairs of time, line, column; 0: one position turns all */
 };
 
-enum { TEC_MAX_STACK_LAYERS = 512, TEC_MAX_ROTATIONS = 4 };
+enum { TEC_MAX_STACK_LAYERS = 512, TEC_MAX_ROTATIONS = 4, TEC_MAX_DEEP = 8 };
 
 /* The sizes of layers, which are wired as their programs say (program.h); mlp is that of the first
  * feed-forward. */
@@ -217,7 +221,7 @@ void tec_model_close(struct tec_model *model);
 struct tec_expected {
     const char *names[TEC_MAX_ALIASES]; /* the first present one is used */
     int n_names, rank;
-    int64_t shape[4];
+    int64_t shape[5];
     bool leading;  /* dimensions of 1 may stand before */
     bool optional; /* used when present */
 };
@@ -299,9 +303,17 @@ void tec_packed_name(char text[256], const char *weight, const char *what);
  * row-major: the nearest one below by its share of the side, where picture and table differ. */
 int tec_model_grid_row(int side, int patches, int i);
 
-/* Positions of a grid of h x w patches, [h * w, width], from a table [side * side, width]:
- * bilinear, smoothed where the grid is smaller. side: at most TEC_MAX_POSITION_SIDE. */
-void tec_model_grid_resize(int side, int width, struct tec_picture_size grid, const float *table,
+/* A table of positions [side * side, width], side at most TEC_MAX_POSITION_SIDE. `corners`: the
+ * first and the last patch of a side have its first and its last row; else a patch is as wide as
+ * its share of the side, and rows are smoothed where there are fewer patches. */
+struct tec_grid_table {
+    int side, width;
+    bool corners;
+    const float *at;
+};
+
+/* Positions of a grid of h x w patches, out [h * w, width]: bilinear. */
+void tec_model_grid_resize(const struct tec_grid_table *table, struct tec_picture_size grid,
                            float *out);
 
 /* The size of a slot's picture; patches, and rows of the prefix, of the first n pictures. */
@@ -315,5 +327,9 @@ int tec_vision_rows(const struct tec_vision *vision);
 /* The angle by which pair i of a head of `head_dim` turns from one position to the next, in
  * radians. */
 double tec_model_angle(const struct tec_rotation *rotation, int head_dim, int i);
+
+/* Which of a row's three positions turns pair i of a rotation with sections. */
+enum tec_turn_axis { TEC_AXIS_TIME, TEC_AXIS_LINE, TEC_AXIS_COLUMN };
+enum tec_turn_axis tec_model_axis(const struct tec_rotation *rotation, int i);
 
 #endif

@@ -227,6 +227,25 @@ static enum tec_status check_parts(const struct tec_model *model, const struct p
     return TEC_OK;
 }
 
+/* Rows of pictures with positions of their own, or to which something is added between layers, are
+ * those of a text that a flow's program reads whole. */
+static enum tec_status check_between(const struct tec_model *model, struct tec_error *err)
+{
+    const struct tec_model_program *project = model->vision.project, *text = model->text.program;
+    int deep = project ? project->n_deep : 0;
+    bool sections = text->n_rotations && text->rotations[0].sections[0];
+    if ((deep || sections) && !(tec_model_denoises(model) && model->text.marks))
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "rotation.sections, and rows that project returns for layers of the text, "
+                        "need text.picture and a flow over the text's rows");
+    if (deep >= text->n_layers)
+        return tec_fail(err, TEC_MALFORMED,
+                        "vision.project: returns rows for %d layers; the text has %d, and behind "
+                        "the last one none are added",
+                        deep, text->n_layers);
+    return TEC_OK;
+}
+
 enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
 {
     struct parts p = {0};
@@ -246,6 +265,7 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
     TEC_TRY(parse_text(model, p.text, err));
     if (p.vision)
         TEC_TRY(tec_parse_vision(model, p.vision, err));
+    TEC_TRY(check_between(model, err));
     if (model->text.marks && !tec_model_denoises(model) &&
         (!p.vision || tec_model_flows(model) || p.tokens || p.chunk || model->vision.n_sizes))
         return tec_fail(err, TEC_UNSUPPORTED,

@@ -55,10 +55,10 @@ static enum tec_status check_smooth(const struct tec_model_program *p, struct te
 {
     for (int i = 0; i < p->layers[0].first; i++) {
         const struct tec_model_call *c = &p->calls[i];
-        if (c->constant && !(c->word == TEC_WORD_grid && c->smooth))
+        if (c->constant && !(c->word == TEC_WORD_grid && (c->smooth || c->corners)))
             return tec_model_call_fail(c, err,
                                        "vision.sizes: of pictures of several sizes positions are a "
-                                       "smooth grid");
+                                       "grid with smooth or corners");
     }
     return TEC_OK;
 }

@@ -40,11 +40,16 @@ static enum tec_status parse_stretch(struct tec_stretch *s, json_t *json, struct
 
 enum tec_status tec_parse_rotation(struct tec_rotation *r, json_t *json, struct tec_error *err)
 {
-    json_t *stretch = NULL;
-    int f32 = 0;
-    TEC_UNPACK(json, "rotation", "{s:F, s?b, s?o}", "theta", &r->theta, "f32", &f32, "stretch",
-               &stretch);
+    json_t *stretch = NULL, *sections = NULL;
+    int f32 = 0, *s = r->sections;
+    TEC_UNPACK(json, "rotation", "{s:F, s?b, s?o, s?o}", "theta", &r->theta, "f32", &f32, "stretch",
+               &stretch, "sections", &sections);
     r->f32 = f32 != 0;
+    if (sections) {
+        TEC_UNPACK(sections, "rotation.sections", "[i, i, i]", &s[0], &s[1], &s[2]);
+        for (int i = 0; i < 3; i++)
+            TEC_TRY(tec_parse_positive(s[i], "rotation.sections", "each", err));
+    }
     if (!(r->theta > 1.0))
         return tec_fail(err, TEC_MALFORMED, "rotation: theta must be above 1, is %g", r->theta);
     return stretch ? parse_stretch(&r->stretch, stretch, err) : TEC_OK;

@@ -90,6 +90,8 @@ static enum tec_status find_uses(struct tec_model_program *p, struct tec_error *
             use(p, options[k], i);
     }
     use(p, p->result, p->n);
+    for (int i = 0; i < p->n_deep; i++)
+        use(p, p->deep[i], p->n);
     copy_taken(p, p->result, TEC_WORD_COUNT);
     for (int i = 0; i < p->n; i++)
         if (!p->calls[i].uses.n && p->calls[i].word != TEC_WORD_time)

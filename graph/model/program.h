@@ -89,7 +89,7 @@ struct tec_model_call {
     const char *weight, *bias;
     struct tec_fixed_norm norm;
     int rank; /* tensor: 1, a vector, or 2 */
-    int side, stride, pad, dilation;
+    int side, stride, pad, dilation, frames;
     bool squares; /* conv: where it is float32, four windows are computed together */
     double period, eps;
     double shortest, longest; /* waves; 0: those of period */
@@ -107,10 +107,10 @@ struct tec_model_call {
     const char *norms[2];                   /* attention: of queries, of keys */
     const char *factor;                     /* linear: of each column of the result; NULL = 1 */
     double times;                           /* linear: of the result; 0 = 1 */
-    int turn;    /* patches, squares, what is normed of them: columns are stored as [turn, all /
-                  * turn], and lie as [all / turn, turn]; 0: as they are stored */
-    bool smooth; /* grid */
-    bool planes; /* squares */
+    int turn; /* patches, squares, what is normed of them: columns are stored as [turn, all /
+               * turn], and lie as [all / turn, turn]; 0: as they are stored */
+    bool smooth, corners; /* grid */
+    bool planes;          /* squares */
     struct tec_attend attend;
     struct tec_rotation rotation; /* attention of a text */
     struct tec_relative relative; /* the same */
@@ -163,10 +163,15 @@ struct tec_model_program {
     bool tower;
     bool projects; /* from what leaves towers to rows of the text's prompt; then width is 0 */
     bool stated;   /* from the robot's state to a row of the text's prompt */
-    /* Of a tower: the side of its pictures; the patches of one, and rows in front of them. */
-    int image, patch, patches, before;
+    /* Of a tower: which one it is; the side of its pictures; the patches of one, and rows in front
+     * of them; layers whose leaving rows `project` gets beside those of the tower, in rising order.
+     */
+    int index, image, patch, patches, before;
+    int keeps[TEC_MAX_DEEP], n_keeps;
     const struct tec_model_program *towers[TEC_MAX_TOWERS]; /* of what projects: in their order */
-    int squares; /* patches of a side of the squares that become one row; 1 */
+    int squares;                    /* patches of a side of the squares that become one row; 1 */
+    int deep[TEC_MAX_DEEP], n_deep; /* calls: rows that are added to those of pictures behind the
+                                     * text's layers 0, 1, ...; each a product */
     struct tec_program_layer *layers;
     int n_layers;
     bool leaves;
@@ -278,6 +283,9 @@ enum tec_status tec_model_program_check(struct tec_model *model, struct tec_erro
 /* "file:line: word: message" of what is wrong with a call. */
 enum tec_status tec_model_call_fail(const struct tec_model_call *call, struct tec_error *err,
                                     const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The tensor of a convolution of so many channels. */
+struct tec_expected tec_model_conv_expected(const struct tec_model_call *call, int channels);
 
 /* Lines or columns that are left of `n` by windows of a call. */
 int tec_model_call_windows(const struct tec_model_call *call, int n);

@@ -18,6 +18,13 @@ static double stretched(const struct tec_stretch *s, double turn)
     return (1 - blend) * turn / s->factor + blend * turn;
 }
 
+/* As transformers' Qwen3-VL puts them: time, line, column, time, line ... */
+enum tec_turn_axis tec_model_axis(const struct tec_rotation *r, int i)
+{
+    enum tec_turn_axis axis = (enum tec_turn_axis)(i % 3);
+    return i < 3 * r->sections[axis] ? axis : TEC_AXIS_TIME;
+}
+
 double tec_model_angle(const struct tec_rotation *r, int head_dim, int i)
 {
     if (r->f32) {

@@ -164,6 +164,17 @@ static enum tec_status joined(const struct visitor *v, const struct tec_model_ca
                                          : TEC_OK;
 }
 
+struct tec_expected tec_model_conv_expected(const struct tec_model_call *c, int channels)
+{
+    struct tec_expected e = {.names = {c->weight}, .n_names = 1, .shape = {c->cols, channels}};
+    e.rank = 2;
+    if (c->frames > 1)
+        e.shape[e.rank++] = c->frames;
+    e.shape[e.rank++] = c->side;
+    e.shape[e.rank++] = c->side;
+    return e;
+}
+
 /* A call's tensors, where no earlier one has the same. */
 static enum tec_status call(const struct visitor *v, const struct tec_model_program *p,
                             const struct tec_model_call *c)
@@ -186,8 +197,9 @@ static enum tec_status call(const struct visitor *v, const struct tec_model_prog
         return table(v, c->weight, c->rows, c->cols);
     if (c->word == TEC_WORD_tensor)
         return one(v, c->weight, c->rank, c->rank == 2 ? c->rows : c->cols, c->cols);
-    e.rank = c->word == TEC_WORD_conv ? 4 : c->word == TEC_WORD_norm ? 1 : 2;
-    e.shape[2] = e.shape[3] = e.rank == 4 ? c->side : 0;
+    e.rank = c->word == TEC_WORD_norm ? 1 : 2;
+    if (c->word == TEC_WORD_conv)
+        e = tec_model_conv_expected(c, in);
     TEC_TRY(c->packing.kind ? packed(v, &c->packing, c->weight, c->cols, in)
                             : v->visit(v->user, &e, v->err));
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)

@@ -40,20 +40,31 @@ static int weigh(int at, int m, int n, int *first, double *weights)
     return high - *first;
 }
 
-void tec_model_grid_resize(int side, int cols, struct tec_picture_size grid, const float *table,
-                           float *out)
+/* The two entries of a side of n between which entry `at` of one of m stands, both sides beginning
+ * and ending alike. */
+static int between(int at, int m, int n, int *first, double *weights)
 {
-    double down[TEC_MAX_POSITION_SIDE] = {0}, across[TEC_MAX_POSITION_SIDE] = {0};
-    size_t width = (size_t)cols;
+    double place = m > 1 ? (double)at * (n - 1) / (m - 1) : 0.0;
+    *first = place < n - 1 ? (int)place : n - 1;
+    weights[1] = place - *first;
+    weights[0] = 1.0 - weights[1];
+    return *first < n - 1 ? 2 : 1;
+}
+
+void tec_model_grid_resize(const struct tec_grid_table *t, struct tec_picture_size grid, float *out)
+{
+    double down[TEC_MAX_POSITION_SIDE + 1] = {0}, across[TEC_MAX_POSITION_SIDE + 1] = {0};
+    int (*const share)(int, int, int, int *, double *) = t->corners ? between : weigh;
+    size_t width = (size_t)t->width, side = (size_t)t->side;
     int top, left;
     for (int i = 0; i < grid.h * grid.w; i++) {
-        int lines = weigh(i / grid.w, grid.h, side, &top, down);
-        int columns = weigh(i % grid.w, grid.w, side, &left, across);
+        int lines = share(i / grid.w, grid.h, t->side, &top, down);
+        int columns = share(i % grid.w, grid.w, t->side, &left, across);
         for (size_t c = 0; c < width; c++) {
             double sum = 0.0;
             for (int k = 0; k < lines * columns; k++) {
                 int line = top + k / columns, column = left + k % columns;
-                const float *row = table + ((size_t)line * (size_t)side + (size_t)column) * width;
+                const float *row = t->at + ((size_t)line * side + (size_t)column) * width;
                 sum += down[k / columns] * across[k % columns] * (double)row[c];
             }
             out[(size_t)i * width + c] = (float)sum;

@@ -171,6 +171,8 @@ enum tec_status tec_builder_conv(struct tec_model_program *p, struct tec_model_c
     const struct tec_model_call *x = tec_builder_operand(p, c, 0);
     if (p->tower)
         return tec_builder_patch_conv(p, c, err);
+    if (c->frames > 1)
+        return tec_fail(err, TEC_UNSUPPORTED, "frames are of a tower's patches");
     if (c->bias && c->norm.weight)
         return tec_fail(err, TEC_MALFORMED, "has bias or norm, not both");
     if ((int64_t)x->cols * c->side * c->side > TEC_PARSE_MAX)

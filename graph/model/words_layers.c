@@ -78,7 +78,41 @@ static bool same_rotation(const struct tec_rotation *a, const struct tec_rotatio
                         a->stretch.original},
                  y[] = {b->theta, b->stretch.factor, b->stretch.low, b->stretch.high,
                         b->stretch.original};
-    return a->f32 == b->f32 && a->stretch.kind == b->stretch.kind && memcmp(x, y, sizeof x) == 0;
+    return a->f32 == b->f32 && a->stretch.kind == b->stretch.kind && memcmp(x, y, sizeof x) == 0 &&
+           memcmp(a->sections, b->sections, sizeof a->sections) == 0;
+}
+
+/* Of a tower all attentions turn alike, by lines and columns. */
+static enum tec_status find_tower_turn(struct tec_model_program *p, struct tec_model_call *c,
+                                       struct tec_error *err)
+{
+    if (p->before || c->rotation.sections[0] || c->rotation.stretch.kind != TEC_STRETCH_NONE)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "a tower's rotation has theta and f32, and no rows stand in front of "
+                        "patches");
+    if (c->attend.head_dim % 4 != 0)
+        return tec_fail(err, TEC_MALFORMED, "a tower's rotation needs a head_dim of fours, is %d",
+                        c->attend.head_dim);
+    if (p->n_rotations && !same_rotation(&p->rotations[0], &c->rotation))
+        return tec_fail(err, TEC_UNSUPPORTED, "a tower has one rotation");
+    p->rotations[0] = c->rotation;
+    p->n_rotations = 1;
+    c->attend.turn = TEC_MAX_ROTATIONS + p->index;
+    return TEC_OK;
+}
+
+/* Three positions a row are of all layers. */
+static enum tec_status check_sections(const struct tec_model_program *p,
+                                      const struct tec_model_call *c, struct tec_error *err)
+{
+    const int *s = c->rotation.sections;
+    bool any = s[0] || (p->n_rotations && p->rotations[0].sections[0]);
+    if (any && p->n_rotations && !same_rotation(&p->rotations[0], &c->rotation))
+        return tec_fail(err, TEC_UNSUPPORTED, "with sections a text has one rotation");
+    if (s[0] && s[0] + s[1] + s[2] != c->attend.head_dim / 2)
+        return tec_fail(err, TEC_MALFORMED, "sections of %d pairs; a head of %d has %d",
+                        s[0] + s[1] + s[2], c->attend.head_dim, c->attend.head_dim / 2);
+    return TEC_OK;
 }
 
 /* Which table of angles an attention has: those that turn alike share it. */
@@ -88,6 +122,9 @@ static enum tec_status find_turn(struct tec_model_program *p, struct tec_model_c
     struct tec_attend *a = &c->attend;
     if (!(c->rotation.theta > 0.0))
         return TEC_OK;
+    if (p->tower)
+        return find_tower_turn(p, c, err);
+    TEC_TRY(check_sections(p, c, err));
     if (a->head_dim % 2 != 0)
         return tec_fail(err, TEC_MALFORMED, "a rotation needs an even head_dim, is %d",
                         a->head_dim);
@@ -114,12 +151,11 @@ static enum tec_status check_numbers(const struct tec_model_call *c, struct tec_
 static enum tec_status check_tower(const struct tec_model_program *p,
                                    const struct tec_model_call *c, struct tec_error *err)
 {
-    bool ordered = c->rotation.theta > 0.0 || c->attend.window || c->relative.name;
+    bool ordered = c->attend.window || c->relative.name;
     return !p->tower || !ordered
                ? TEC_OK
                : tec_fail(err, TEC_UNSUPPORTED,
-                          "rotation, window and relative are of a text: rows of a picture have no "
-                          "order");
+                          "window and relative are of a text: rows of a picture have no order");
 }
 
 /* Of one layer after the other: its keys are that layer of what a frame keeps of a text. */

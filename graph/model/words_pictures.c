@@ -6,7 +6,7 @@
 #include "graph/model/parse.h"
 #include "graph/model/words_own.h"
 
-enum { MAX_SQUARE = 16, MAX_BEFORE = 4096 };
+enum { MAX_SQUARE = 16, MAX_BEFORE = 4096, MAX_FRAMES = 16 };
 
 enum tec_status tec_builder_pixels(struct tec_model_program *p, struct tec_model_call *c,
                                    struct tec_error *err)
@@ -20,8 +20,10 @@ enum tec_status tec_builder_pixels(struct tec_model_program *p, struct tec_model
 enum tec_status tec_builder_features(struct tec_model_program *p, struct tec_model_call *c,
                                      struct tec_error *err)
 {
-    const struct tec_model_program *t = p->towers[p->n];
-    c->place = p->n;
+    int tower = p->towers[1] ? p->n : 0;
+    const struct tec_model_program *t = p->towers[tower];
+    c->place = tower;
+    c->first = p->n - tower; /* 0: what leaves the tower; else which of the layers it keeps */
     c->rows = t->before + t->patches;
     c->cols = t->width;
     c->h = c->w = t->before ? 0 : t->image / t->patch;
@@ -65,6 +67,8 @@ enum tec_status tec_builder_patch_conv(struct tec_model_program *p, struct tec_m
             "in a tower windows are patches: stride %d must be side %d, and there is no "
             "pad, dilation or norm",
             c->stride, c->side);
+    if (c->frames > MAX_FRAMES)
+        return tec_fail(err, TEC_MALFORMED, "frames %d; 1 .. %d", c->frames, MAX_FRAMES);
     return tile(p, c, tec_builder_operand(p, c, 0), err);
 }
 
@@ -74,6 +78,8 @@ enum tec_status tec_builder_grid(struct tec_model_program *p, struct tec_model_c
     const struct tec_model_call *x = tec_builder_operand(p, c, 0);
     if (!x->h || x->word == TEC_WORD_pixels)
         return tec_fail(err, TEC_MALFORMED, "reads rows that are no patches of a picture");
+    if (c->smooth && c->corners)
+        return tec_fail(err, TEC_MALFORMED, "has smooth or corners, not both");
     if (c->side > TEC_MAX_POSITION_SIDE)
         return tec_fail(err, TEC_MALFORMED, "side must be 1 .. %d, is %d", TEC_MAX_POSITION_SIDE,
                         c->side);
@@ -163,10 +169,12 @@ enum tec_status tec_builder_squares(struct tec_model_program *p, struct tec_mode
     if (x->word != TEC_WORD_features || !x->h || p->towers[1])
         return tec_fail(err, TEC_UNSUPPORTED,
                         "reads what leaves the only tower, which has nothing in front of patches");
-    if (p->squares > 1 || c->side < 2 || c->side > MAX_SQUARE || x->h % c->side != 0)
+    if ((p->squares > 1 && p->squares != c->side) || c->side < 2 || c->side > MAX_SQUARE ||
+        x->h % c->side != 0)
         return tec_fail(err, TEC_MALFORMED,
-                        "side %d; must be 2 .. %d, once, and divide a side of %d patches", c->side,
-                        MAX_SQUARE, x->h);
+                        "side %d; must be 2 .. %d, everywhere the same, and divide a side of %d "
+                        "patches",
+                        c->side, MAX_SQUARE, x->h);
     p->squares = c->side;
     c->h = x->h / c->side;
     c->w = x->w / c->side;

@@ -16,6 +16,10 @@ void *tec_deal(struct tec_dealer *d, size_t n, size_t size);
 int *tec_deal_ints(struct tec_dealer *d, int n);
 void tec_deal_rows(struct tec_dealer *d, struct tec_rows *rows, int max, int seqs, int spans);
 
+/* Lists of a rotation with sections, for so many pictures. */
+void tec_deal_turns(struct tec_dealer *d, struct tec_prefix_table *table,
+                    const struct tec_model *model, int pictures);
+
 /* Memory for both sides of block->size bytes. */
 enum tec_status tec_block_take(struct tec_table_block *block, struct tec_device *device,
                                struct tec_arena *arena, struct tec_error *err);

@@ -188,10 +188,19 @@ int tec_layers_rest(struct tec_built *b, int layer, struct tec_keys keys)
         tec_lower_tap(l, out, "%slayer%d.attn", b->text->tap, layer);
     tap_weights(b, &t, keys);
     tec_built_calls(b, of->attention + 1, of[1].first, false);
+    if (!b->text->tower)
+        tec_lower_deep(l, layer, tec_layers_rows(b, layer + 1));
     if (b->text->tap)
         tec_lower_tap(l, tec_layers_rows(b, layer + 1), "%slayer%d.hidden", b->text->tap, layer);
     b->layer = -1;
     return tec_layers_rows(b, layer + 1);
+}
+
+void tec_layers_step(struct tec_built *b, int layer)
+{
+    if (b->l->cuts && layer > 0)
+        tec_program_cut(b->l->program);
+    (void)tec_layers_rest(b, layer, tec_layers_keys(b, layer));
 }
 
 int tec_layers_run(struct tec_built *b)

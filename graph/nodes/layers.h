@@ -16,6 +16,9 @@ int tec_layers_rows(const struct tec_built *b, int layer);
 /* All layers; the rows behind the last one. */
 int tec_layers_run(struct tec_built *b);
 
+/* One layer of rows that all go on. */
+void tec_layers_step(struct tec_built *b, int layer);
+
 /* The two halves of a layer: rows to queries, keys and values, stored; and from there on. q is -1
  * where keys and values are all. */
 struct tec_keys tec_layers_keys(struct tec_built *b, int layer);

@@ -40,8 +40,11 @@ struct tec_lower {
     const struct tec_kv_space *crossed; /* float32, a layer for each attention over projections; or
                                          * NULL */
     const int *shuffle;                 /* device: [pictures * patches] patches by row; or NULL */
-    float *const *cos_sin;              /* by rotation: [positions, head_dim / 2, 2] */
-    float *scratch;                     /* attention's, for every lane */
+    float *const *cos_sin; /* by rotation: [positions, head_dim / 2, 2]; behind those of the text
+                            * one of each tower, a row a patch. With sections rows of pictures have
+                            * places behind `positions`, filled in every prefill (turns.c) */
+    int positions;
+    float *scratch;      /* attention's, for every lane */
     const float *lut;    /* [towers, or slots of a net, 3, 256] byte to pixel value */
     float *picture_rows; /* device: what the towers made last, [pictures' rows, padded width], read
                           * and written; NULL = nobody shares them */
@@ -67,6 +70,8 @@ struct tec_lower {
     struct tec_taps *taps;               /* NULL = none */
     int picture_steps;                   /* prefill: of the program, up to the rows of pictures */
     int hidden; /* prefill: the rows that a head reads, a tensor of table->last; -1 = none */
+    int deep[TEC_MAX_DEEP]; /* prefill: what the products of vision.project->deep read; */
+    int deep_row;           /* rows of pictures, to which they are added, begin here */
 };
 
 struct tec_node_kind {
@@ -150,6 +155,14 @@ void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, 
 /* Has the prefix table room for pictures? These as rows of x from row `at` on. */
 bool tec_lower_sees(const struct tec_lower *l);
 void tec_lower_pictures(struct tec_lower *l, int x, int at);
+
+/* What `project` returns for a layer of the text, added to rows of pictures of x; nothing where it
+ * returns none. */
+void tec_lower_deep(struct tec_lower *l, int layer, int x);
+
+/* The angles of rows of pictures, which have three positions, behind those of the text's rows;
+ * nothing where positions are one number. */
+void tec_lower_turns(struct tec_lower *l);
 
 /* Pictures and prompt through the layers of the text and what leaves them, in scratch slots: rows
  * in the order of memory, those of pictures first. `round`: they enter a GEMM. */

@@ -133,9 +133,24 @@ int tec_built_patch_rows(struct tec_built *b, int at)
     return all;
 }
 
-/* Pictures through a tower; the rows that leave it. */
-static int run_tower(struct tec_lower *l, int index)
+/* Copies of the rows that leave some layers of the tower, to the values of `project` that they are:
+ * behind the first one, in their order. */
+static void keep_rows(struct tec_built *project, const struct tec_built *b, int layer)
 {
+    const struct tec_model_program *p = b->p;
+    for (int i = 0; i < p->n_keeps; i++)
+        if (p->keeps[i] == layer)
+            project->tensor[1 + i] =
+                tec_program_tensor(b->l->program, "kept", b->rows->max, p->width, b->rows->count);
+    for (int i = 0; i < p->n_keeps; i++)
+        if (p->keeps[i] == layer)
+            tec_lower_copy(b->l, tec_layers_rows(b, layer + 1), project->tensor[1 + i], 0, "kept");
+}
+
+/* Pictures through a tower; the rows that leave it. */
+static int run_tower(struct tec_built *project, int index)
+{
+    struct tec_lower *l = project->l;
     const struct tec_vision *v = &l->model->vision;
     char tap[16];
     snprintf(tap, sizeof tap, v->n_towers > 1 ? "vision%d." : "vision.", index);
@@ -149,7 +164,10 @@ static int run_tower(struct tec_lower *l, int index)
     if (!tec_layers_begin(&b, l, &r, -1))
         return -1;
     tec_lower_tap(l, tec_layers_rows(&b, 0), "%sembed", tap);
-    (void)tec_layers_run(&b);
+    for (int layer = 0; layer < b.p->n_layers && l->program->status == TEC_OK; layer++) {
+        tec_layers_step(&b, layer);
+        keep_rows(project, &b, layer);
+    }
     int x = tec_layers_leave(&b, tec_model_program_rounds(b.p));
     if (b.p->leaves)
         tec_lower_tap(l, x, "%spost_ln", tap);
@@ -170,7 +188,10 @@ static bool waits(const struct tec_model_program *p, int at)
 
 int tec_built_features(struct tec_built *b, int at)
 {
-    return waits(b->p, at) ? -1 : run_tower(b->l, b->p->calls[at].place);
+    if (b->p->calls[at].first) /* of the same tower, which has run */
+        return b->tensor[at];
+    bool keeps = b->p->towers[0]->n_keeps > 0;
+    return !keeps && waits(b->p, at) ? -1 : run_tower(b, b->p->calls[at].place);
 }
 
 /* Squares of patches as one row each. */
@@ -200,7 +221,7 @@ static void multiply(struct tec_built *b, int at, int from, const struct tec_mat
         from = b->p->calls[from].in[0];
     }
     if (b->tensor[from] < 0)
-        b->tensor[from] = run_tower(b->l, b->p->calls[from].place);
+        b->tensor[from] = run_tower(b, b->p->calls[from].place);
     const struct tec_part_rows part = {.rows = tec_built_picture_live(b, at),
                                        .max_rows = tec_built_picture_rows(b, at),
                                        .in_row = in_row,
@@ -215,6 +236,9 @@ int tec_built_project(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at], *x = &b->p->calls[c->in[0]];
     const struct tec_call_weights *w = &b->w[at];
+    for (int i = 0; i < b->p->n_deep; i++)
+        if (b->p->deep[i] == at) /* made where it is added: tec_lower_deep */
+            return b->l->deep[i] = b->tensor[c->in[0]];
     bool last = at == b->p->result && !b->l->taps, two = x->word == TEC_WORD_beside;
     const char *label = x->word == TEC_WORD_activation ? "projector" : "project";
     int y = last ? b->x : tec_built_new(b, at, label), row = last ? b->x_row : 0;
@@ -226,6 +250,20 @@ int tec_built_project(struct tec_built *b, int at)
         tec_lower_tap(b->l, tec_lower_linear(b->l, &w->matrix, b->tensor[c->in[0]], "tap"),
                       "vision.connector");
     return y;
+}
+
+void tec_lower_deep(struct tec_lower *l, int layer, int x)
+{
+    const struct tec_model_program *p = l->model->vision.project;
+    if (!p || layer >= p->n_deep || !tec_lower_sees(l))
+        return;
+    const struct tec_call_weights *w = &l->weights->project[p->deep[layer]];
+    const struct tec_gate gate = {.at = w->factor};
+    const struct tec_part_rows part = {.rows = l->prefix->n_image,
+                                       .max_rows = tec_built_pictures(l) * l->model->vision.tokens,
+                                       .out_row = l->deep_row,
+                                       .gate = gate.at ? &gate : NULL};
+    tec_lower_linear_rows(l, &w->matrix, l->deep[layer], x, &part, true, "deep");
 }
 
 bool tec_lower_sees(const struct tec_lower *l)
@@ -240,7 +278,7 @@ void tec_lower_pictures(struct tec_lower *l, int x, int at)
     if (!tec_built_begin(&b, l, p, l->weights->project))
         return;
     b.x = x;
-    b.x_row = at;
+    b.x_row = l->deep_row = at;
     tec_built_calls(&b, 0, p->n, false);
     if (!b.settled[p->result])
         tec_lower_copy(l, b.tensor[p->result], x, at, "projector");

@@ -126,16 +126,15 @@ static void read_prompt(struct tec_lower *l)
         read_hidden(l, &b, last);
 }
 
-/* Text counts by the order of the sequence, so its scratch slots are positions; what the frame
- * keeps of the rows lies in the order of memory, so that rows of pictures are one run of slots and
- * all others another. */
+/* A text's scratch slots are in the order of the sequence; what the frame keeps of the rows lies in
+ * the order of memory, so that rows of pictures are one run of slots and all others another. */
 int tec_lower_text(struct tec_lower *l, bool round)
 {
     const struct tec_prefix_table *t = l->prefix;
     const struct tec_rows rows = {.count = t->prefix.count,
                                   .max = t->prefix.max,
                                   .pos = t->prefix.pos,
-                                  .slot = t->prefix.pos,
+                                  .slot = t->features.pos,
                                   .seq = t->prefix.seq,
                                   .visible = t->prefix.visible,
                                   .seqs = t->features.seqs,
@@ -143,6 +142,7 @@ int tec_lower_text(struct tec_lower *l, bool round)
     const struct tec_reading r = {
         .space = &l->reading[0], .rows = &rows, .tap = "prefix.", .tap_inside = true};
     struct tec_built b;
+    tec_lower_turns(l); /* commands between it and the first layer wait for each other */
     int x = tec_program_tensor(l->program, "x", rows.max, l->model->text.stack.width, rows.count);
     tec_lower_prefix_rows(l, x);
     tec_lower_tap(l, x, "prefix.embeds");

@@ -142,6 +142,7 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     t->one = tec_deal_ints(d, 1);
     t->n_states = t->most > 1 ? t->n_states : t->one;
     deal_towers(d, t, &m->vision, cameras);
+    tec_deal_turns(d, t, m, cameras);
     t->n_known = limits->knows ? tec_deal_ints(d, 1) : NULL;
     tec_deal_rows(d, &t->prefix, limits->max_rows + limits->more_rows, sequences, 2 * sequences);
     tec_deal_rows(d, &t->last, last, 1, 1);
@@ -216,6 +217,7 @@ static void fill_tower(struct tec_rows *rows, int before, int tokens)
         rows->slot[r] = r;
         rows->seq[r] = r < patches ? r / before : (r - patches) / tokens;
         rows->visible[r] = before + tokens;
+        rows->pos[r] = r < patches ? 0 : (r - patches) % tokens;
     }
 }
 
@@ -231,6 +233,7 @@ static void fill_sizes(struct tec_prefix_table *t, const struct tec_vision *v)
         for (int r = first; r < first + n; r++) {
             rows->seq[r] = i;
             rows->visible[r] = n;
+            rows->pos[r] = r;
         }
     }
 }

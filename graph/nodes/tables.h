@@ -56,7 +56,10 @@ struct tec_prefix_table {
                              * its prefix and its part of the scratch; queries over scratch */
     /* Rows of a program's action as they see the prefix; of a flow's, its pictures, or the rest. */
     struct tec_rows asked, pictured, rest;
-    struct tec_rows features; /* of a flow: the prefix's rows behind the text, which see all */
+    struct tec_rows features; /* of a flow: the prefix's rows behind the text, which see all; their
+                               * pos is the place of a row in the sequence */
+    int *turns, *n_turns; /* of a rotation with sections: of each pair of each row of pictures which
+                           * pair of the table of angles turns it; NULL = there is none such */
     /* Of a program: rows of its prefill that see each other; counts of other rows (tec_row_group).
      * Constants. */
     struct tec_rows among[TEC_MAX_TOWERS];
@@ -186,6 +189,9 @@ enum tec_status
 tec_table_score_init(struct tec_table_block *block, struct tec_score_table *host_side,
                      struct tec_score_table *device_side, const struct tec_score_limits *limits,
                      struct tec_device *device, struct tec_arena *arena, struct tec_error *err);
+
+/* The rotation with sections of a model's text; NULL where positions are one number. */
+const struct tec_rotation *tec_sections(const struct tec_model *model);
 
 /* Moves alone. */
 enum tec_status tec_moves_init(struct tec_table_block *block, struct tec_moves *host_side,

@@ -62,7 +62,7 @@ static const float *read_sequence(struct judge *j, const char *name, size_t *n)
     size_t count = (size_t)*t->prefix.count, cols = rows ? *n / count : 0;
     float *out = rows ? floats(j, *n) : NULL;
     for (size_t r = 0; out && r < count; r++)
-        memcpy(out + (size_t)t->prefix.pos[r] * cols, rows + r * cols, cols * sizeof *out);
+        memcpy(out + (size_t)t->features.pos[r] * cols, rows + r * cols, cols * sizeof *out);
     return out;
 }
 

@@ -37,6 +37,27 @@ enum tec_status tec_prefix_check_marks(const struct tec_model *model,
     return TEC_OK;
 }
 
+/* Positions of the next picture's rows, n of them, the first of which is row `at` of all pictures':
+ * `start` is its time, and its lines and columns count from there. Returns the first position
+ * behind the picture. */
+static int fill_turns(const struct tec_plan *plan, struct tec_prefix_table *t,
+                      const struct tec_rotation *r, int slot, int at, int n, int start)
+{
+    const struct tec_vision *v = &plan->model->vision;
+    struct tec_picture_size size = tec_vision_picture(v, slot);
+    int wide = size.w / v->patch / v->shuffle, high = n / wide;
+    int half = plan->model->text.stack.head_dim / 2;
+    for (int row = 0; row < n; row++) {
+        const int positions[] = {start, start + row / wide, start + row % wide};
+        int *turns = t->turns + (ptrdiff_t)(at + row) * half;
+        for (int i = 0; i < half; i++)
+            turns[i] = positions[tec_model_axis(r, i)] * half + i;
+        t->prefix.pos[at + row] = plan->positions + at + row;
+    }
+    *t->n_turns = (at + n) * half;
+    return start + (high > wide ? high : wide);
+}
+
 void tec_fill_features(const struct tec_plan *plan, struct tec_plan_part *part, int region,
                        const struct tec_prefix_input *o)
 {
@@ -45,13 +66,18 @@ void tec_fill_features(const struct tec_plan *plan, struct tec_plan_part *part, 
     int pictures =
         tec_give_pictures(plan, part, &(struct tec_prefix_place){.region = region, .input = o}, 1);
     int rows = tec_prefix_rows(plan, o), first = plan->prefixes.first[region];
-    int picture = 0, text = 0, pos = 0, seen = 0;
+    const struct tec_rotation *sections = tec_sections(m);
+    int picture = 0, text = 0, pos = 0, place = 0, seen = 0;
     for (int i = 0; i < o->n_text; i++) {
         bool mark = o->ids[i] == tec_model_mark(m);
         seen += mark;
         int n = mark ? tec_vision_tokens(&m->vision, seen) - picture : 1;
         int at = mark ? picture : pictures + text;
         for (int r = 0; r < n; r++)
+            t->features.pos[at + r] = place++;
+        if (mark && sections)
+            pos = fill_turns(plan, t, sections, seen - 1, at, n, pos);
+        for (int r = 0; r < n && !(mark && sections); r++)
             t->prefix.pos[at + r] = pos++;
         if (!mark)
             t->ids[text++] = o->ids[i];
@@ -60,7 +86,7 @@ void tec_fill_features(const struct tec_plan *plan, struct tec_plan_part *part, 
     for (int r = 0; r < rows; r++) {
         t->prefix.slot[r] = first + r;
         t->prefix.seq[r] = t->features.seq[r] = 0;
-        t->prefix.visible[r] = t->prefix.pos[r] + 1;
+        t->prefix.visible[r] = t->features.pos[r] + 1;
         t->features.visible[r] = rows;
     }
     *t->prefix.count = *t->features.count = rows;
