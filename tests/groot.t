@@ -38,6 +38,7 @@ refused() {
 }
 before=policy_preprocessor.json after=policy_postprocessor.json
 refused 'action_decode_transform: is of GR00T N1.7' config.json 's/"lora_rank": 0/"action_decode_transform": "auto"/'
+refused 'model_params_fp32: is of GR00T N1.7' config.json 's/"lora_rank": 0/"model_params_fp32": true/'
 refused 'lora_rank: must be 0, is 8' config.json 's/"lora_rank": 0/"lora_rank": 8/'
 refused 'formalize_language: is not supported' $before 's/"formalize_language": false/"formalize_language": true/'
 refused "embodiment_mapping: 'new_embodiment' must have its published number, 31" $before 's/: 31/: 30/'

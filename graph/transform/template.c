@@ -110,10 +110,11 @@ static enum tec_status read_template(struct tec_template *t, const json_t *json,
 static enum tec_status fail_unknown(const json_t *templates, const char *name, const char *where,
                                     struct tec_error *err)
 {
-    const char *names[64];
+    enum { MOST = 128 };
+    const char *names[MOST];
     int n = 0;
     json_t *all = tec_json_iterable(templates);
-    for (void *it = json_object_iter(all); it && n < 64; it = json_object_iter_next(all, it))
+    for (void *it = json_object_iter(all); it && n < MOST; it = json_object_iter_next(all, it))
         names[n++] = json_object_iter_key(it);
     const char *near = tec_nearest(name, names, n);
     return tec_fail(err, TEC_NOT_FOUND, "%s: no prompt template '%.60s'%s%s%s", where, name,

@@ -116,6 +116,19 @@ for n = 1, 8 do
   end
 end
 
+-- Qwen3-VL's chat with n pictures in front of the text and no answer begun, as GR00T N1.7 has it: qwen3_vl_words, in
+-- lower case without punctuation; qwen3_vl, the text as it is.
+local looks = ""
+for n = 1, 8 do
+  looks = looks .. "<|vision_start|><|image_pad|><|vision_end|>"
+  for name, words in pairs { qwen3_vl_words = true, qwen3_vl = false } do
+    prompts[name .. n] = { lower = words, words = words, calls = {
+      { text = "<|im_start|>user\n" .. looks },
+      { text = "{text}", literal = true },
+      { text = "<|im_end|>\n" } } }
+  end
+end
+
 -- One turn of SmolVLM2, without a picture and with n: each stands where its <image> does. The space behind "User:" is
 -- only where the text comes first.
 local pictures = ""

@@ -1,4 +1,4 @@
--- What GR00T N1.5 and N1.6 share: a picture tower and the first layers of a Qwen3, whose last rows a diffusion
+-- What GR00T N1.5, N1.6 and N1.7 share: pictures and the first layers of a Qwen3, whose last rows a diffusion
 -- transformer reads. Layers of the action head have a matrix for each kind of robot, its embodiment.
 -- `given` = { config, robots, cameras, shapes, size, arch, embodiment, width, horizon }: config.json, and by tag what
 -- experiment_cfg/metadata.json says of the robots that a checkpoint was trained for.
@@ -29,7 +29,7 @@ local function tower(c, V, side, numbers)
   return t
 end
 
-local function text_of(c, T, layers)
+local function text_of(c, T, layers, sections)
   local heads <const>, scaling <const> = count(c, "num_attention_heads", 16), c.rope_scaling
   if type(scaling) == "table" and (scaling.rope_type or scaling.type or "default") ~= "default" then
     error("rope_scaling " .. tostring(scaling.rope_type or scaling.type) .. " is not supported", 0)
@@ -39,7 +39,7 @@ local function text_of(c, T, layers)
     prefix = T, layers = layers, width = count(c, "hidden_size", 2048), heads = heads,
     kv_heads = count(c, "num_key_value_heads", 8), head_dim = count(c, "head_dim", 128),
     mlp = count(c, "intermediate_size", 6144), eps = number(c, "rms_norm_eps", 1e-6), activation = "silu",
-    head_norms = true, scores = function() return { rotation = { theta = theta } } end,
+    head_norms = true, scores = function() return { rotation = { theta = theta, sections = sections } } end,
   }
 end
 
@@ -107,35 +107,43 @@ local function embodiment(m, categories)
   return id
 end
 
--- m: what differs. backbone, embodiments; c: { vision, text, select, image_token, image_size, tower, sizes, shuffle,
--- planes, connector, project, head, future, self, split, slots }.
+-- Pictures of N1.5 and N1.6: SigLIP, and rows of the text of a layer, or of a norm and two; matrices of two are
+-- rounded in a bf16 plan. c as of the family.
+local function eagle(m, c, width)
+  local B <const> = m.backbone
+  if c.connector ~= 1 and c.connector ~= 2 then
+    error("mlp_connector_layers must be 1 or 2, is " .. tostring(c.connector), 0)
+  end
+  local function project(g, x)
+    if c.shuffle > 1 then
+      x = g:squares(x, { side = c.shuffle, planes = c.planes, bf16 = true, name = "vision.shuffled" })
+    end
+    if c.connector == 1 then return linear(g, x, B .. "mlp1.0", width) end
+    x = g:norm(x, { weight = B .. "mlp1.0.weight", bias = B .. "mlp1.0.bias", eps = 1e-5, name = "projector_norm" })
+    x = linear(g, x, B .. "mlp1.1", width, { bf16 = true, name = "projector.1" })
+    return linear(g, g:activation(x, { kind = "gelu_erf" }), B .. "mlp1.3", width, { bf16 = true })
+  end
+  local V <const> = B .. "vision_model.vision_model."
+  return { towers = { tower(c.vision, V, c.image_size, c.tower) }, project = project, sizes = c.sizes }
+end
+
+-- m: what differs. backbone, embodiments, text = where the text's names begin, head = of its head, ignored; c: { text, select, image_token,
+-- project, head, future, self, split, slots, horizon }, and pictures = the description's vision, sections = of the
+-- text's rotation, raw = true: rows in front of its last norm are read; or of SigLIP vision, image_size, tower, sizes,
+-- shuffle, planes, connector.
 return function(m, c)
   local B <const> = m.backbone
-  local T <const>, A <const> = B .. "language_model.model.", "action_head."
+  local T <const>, A <const> = m.text or B .. "language_model.model.", "action_head."
   local head <const> = c.head
-  local text <const> = text_of(c.text, T, c.select)
+  local text <const> = text_of(c.text, T, c.select, c.sections)
+  if c.raw then text.leave = function(_, x) return x end end
   local features <const> = c.project or text.width
-  local V <const> = B .. "vision_model.vision_model."
   local blocks <const> = block_sizes(head.diffusion_model_cfg)
   local width <const> = count(head, "input_embedding_dim", 1536)
   if blocks.width ~= width then
     error("diffusion_model_cfg: " .. blocks.heads .. " heads of " .. blocks.head_dim
           .. " are not input_embedding_dim " .. width, 0)
   end
-  if c.connector ~= 1 and c.connector ~= 2 then
-    error("mlp_connector_layers must be 1 or 2, is " .. tostring(c.connector), 0)
-  end
-  -- A layer, or a norm and two; matrices of two are rounded in a bf16 plan.
-  local function project(g, x)
-    if c.shuffle > 1 then
-      x = g:squares(x, { side = c.shuffle, planes = c.planes, bf16 = true, name = "vision.shuffled" })
-    end
-    if c.connector == 1 then return linear(g, x, B .. "mlp1.0", text.width) end
-    x = g:norm(x, { weight = B .. "mlp1.0.weight", bias = B .. "mlp1.0.bias", eps = 1e-5, name = "projector_norm" })
-    x = linear(g, x, B .. "mlp1.1", text.width, { bf16 = true, name = "projector.1" })
-    return linear(g, g:activation(x, { kind = "gelu_erf" }), B .. "mlp1.3", text.width, { bf16 = true })
-  end
-  local vision = { towers = { tower(c.vision, V, c.image_size, c.tower) }, project = project, sizes = c.sizes }
   local horizon <const> = given.shapes and c.horizon or given.horizon or c.horizon
   local dim <const> = not given.shapes and given.width or count(head, "max_action_dim", 32)
   local categories <const> = count(head, "max_num_embodiments", 32)
@@ -230,16 +238,16 @@ return function(m, c)
 
   text.vocab, text.scale, text.round_logits = count(c.text, "vocab_size", 151680), 1.0, false
   text.mask, text.picture, text.bos, text.eos, text.max_tokens = "causal_all", c.image_token, -1, -1, 256
-  text.embed, text.head = { T .. "embed_tokens.weight", B .. "language_model.lm_head.weight" }, {}
+  text.embed, text.head = { T .. "embed_tokens.weight", m.head or B .. "language_model.lm_head.weight" }, {}
   return {
     name = m.name,
     slots = given.slots or given.cameras or c.slots or { "image" },
-    vision = vision,
+    vision = c.pictures or eagle(m, c, text.width),
     text = text,
     flow = { horizon = horizon, dim = dim, steps = count(head, "num_inference_timesteps", 4),
              buckets = count(head, "num_timestep_buckets", 1000) },
     prefill = prefill,
     action = action,
-    ignored = { V .. "head.*", B .. "language_model.lm_head.weight" },
+    ignored = m.ignored or { B .. "vision_model.vision_model.head.*", B .. "language_model.lm_head.weight" },
   }
 end

@@ -10,9 +10,10 @@ local siglip <const> = { q = "self_attn.q_proj", k = "self_attn.k_proj", v = "se
 --   activation = "gelu", final = its name (nil: no norm behind the last layer), factors = { o, down }: tensors that the
 --   halves are multiplied by, f32: the tower stays as it is stored in a bf16 plan; and of what enters: image_size,
 --   patch = pixels of a patch's side, embed and position = names, side = of the table of positions (nil: of the
---   picture), smooth = true: they are interpolated; matrix = true: a matrix reads patches, and no convolution;
+--   picture), smooth or corners = true: they are interpolated; matrix = true: a matrix reads patches, and no
+--   convolution; frames = as of conv; rotation = of queries and keys; keeps = layers whose rows project gets, too;
 --   before = { { name, rows }, ... }: tensors whose rows stand in front of the patches }.
--- Gives what a tower has of them: image_size, layers, width, enter, layer, leave.
+-- Gives what a tower has of them: image_size, layers, width, keeps, enter, layer, leave.
 return function(s)
   local names <const>, rounds <const> = s.names or siglip, not s.f32
 
@@ -26,7 +27,7 @@ return function(s)
   end
 
   local function attention(g, x, at)
-    local o = { heads = s.heads, head_dim = s.width // s.heads, bf16 = rounds }
+    local o = { heads = s.heads, head_dim = s.width // s.heads, bf16 = rounds, rotation = s.rotation }
     for _, r in ipairs(names.qkv and { "qkv" } or { "q", "k", "v" }) do
       o[r], o[r .. "_bias"] = at .. names[r] .. ".weight", at .. names[r] .. ".bias"
     end
@@ -38,9 +39,11 @@ return function(s)
     if s.matrix then
       x = g:linear(g:patches(x, { side = s.patch }), { weight = weight, bias = bias, out = s.width, name = "patch" })
     else
-      x = g:conv(x, { weight = weight, bias = bias, out = s.width, side = s.patch, stride = s.patch, name = "patch" })
+      x = g:conv(x, { weight = weight, bias = bias, out = s.width, side = s.patch, stride = s.patch, frames = s.frames,
+                      name = "patch" })
     end
-    local grid = g:grid(x, { tensor = s.position, side = s.side or s.image_size // s.patch, smooth = s.smooth })
+    local grid = g:grid(x, { tensor = s.position, side = s.side or s.image_size // s.patch, smooth = s.smooth,
+                             corners = s.corners })
     x = g:add(x, grid)
     for i, t in ipairs(s.before or {}) do
       rows = rows or {}
@@ -60,6 +63,6 @@ return function(s)
     return g:add(linear(g, y, at .. names.down, s.width, "mlp_out", factor(at, "down")), x)
   end
 
-  return { image_size = s.image_size, layers = s.layers, width = s.width, enter = enter, layer = layer,
+  return { image_size = s.image_size, layers = s.layers, width = s.width, keeps = s.keeps, enter = enter, layer = layer,
            leave = s.final and function(g, x) return norm(g, x, s.final, "post_norm") end or nil }
 end

@@ -69,13 +69,15 @@ local function by_slot(cameras)
   end
 end
 
+local LATER <const> = "is of GR00T N1.7, as LeRobot 0.6 trains it, whose folders are not run by this release; it "
+                      .. "runs those of N1.5 of LeRobot 0.4 and 0.5, and N1.7 by a pipeline with arch = \"groot_n17\""
+
 return {
   arch    = "groot_n15",
   resize  = "resize-naive",
   packs   = PACKS,
   unpacks = UNPACKS,
-  others  = { action_decode_transform = "is of GR00T N1.7, as LeRobot 0.6 trains it, which is not run by this release; "
-                                        .. "it runs N1.5 of LeRobot 0.4 and 0.5" },
+  others  = { action_decode_transform = LATER, model_params_fp32 = LATER },
   steps   = { "groot_eagle_encode_v3", "groot_eagle_collate_v3" },
   options = {
     -- The model says how long state and actions are.

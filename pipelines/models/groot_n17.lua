@@ -1,0 +1,131 @@
+-- GR00T N1.7 of NVIDIA: its network. A Qwen3-VL reads pictures and text; layers of the action head cross to the
+-- pictures or to the rest. A folder's processor says what stands around it.
+-- `given` = { config, folders, cameras, slots, picture_sizes, shapes, dtypes, size, arch, embodiment, width, horizon }
+local read <const> = include("common/configuration.lua")
+local count <const> = read.count
+local pictures_of <const> = include("common/qwen3_vl.lua")
+
+local function table_of(x) return type(x) == "table" and x or {} end
+
+-- nvidia/Cosmos-Reason2-2B, whose sizes no file of a checkpoint has.
+local cosmos <const> = {
+  image_token_id = 151655,
+  vision_config = { hidden_size = 1024, intermediate_size = 4096, depth = 24, num_heads = 16, patch_size = 16,
+                    num_position_embeddings = 2304, out_hidden_size = 2048, deepstack_visual_indexes = { 5, 11, 17 } },
+  text_config = { hidden_size = 2048, intermediate_size = 6144, num_hidden_layers = 28, num_attention_heads = 16,
+                  num_key_value_heads = 8, head_dim = 128, vocab_size = 151936, rope_theta = 5000000.0,
+                  rope_scaling = { rope_type = "default", mrope_interleaved = true, mrope_section = { 24, 20, 20 } } },
+}
+local COSMOS <const> = "nvidia/Cosmos-Reason2-2B"
+
+-- Sizes without a checkpoint: as published; small for tests on a CPU; tiny as in the cases of tests/fixtures.
+local sizes <const> = {
+  full = { model_name = COSMOS },
+  small = {
+    action_horizon = 16, max_state_dim = 64, max_action_dim = 32, select_layer = 6, input_embedding_dim = 256,
+    hidden_size = 128,
+    diffusion_model_cfg = { num_layers = 8, num_attention_heads = 8, attention_head_dim = 32, output_dim = 128 },
+    vl_self_attention_cfg = { num_layers = 2, num_attention_heads = 8, attention_head_dim = 32 },
+    vlm = { image_token_id = 4090,
+      vision_config = { hidden_size = 192, intermediate_size = 512, depth = 4, num_heads = 4, patch_size = 16,
+                        num_position_embeddings = 64, out_hidden_size = 256, deepstack_visual_indexes = { 1, 2 } },
+      text_config = { hidden_size = 256, intermediate_size = 704, num_attention_heads = 8, num_key_value_heads = 2,
+                      head_dim = 32, vocab_size = 4096, rope_theta = 5000000.0,
+                      rope_scaling = { mrope_section = { 6, 5, 5 } } } } },
+  tiny = {
+    action_horizon = 7, max_state_dim = 21, max_action_dim = 8, select_layer = 4, input_embedding_dim = 24,
+    hidden_size = 18, max_seq_len = 16, image_side = 32,
+    diffusion_model_cfg = { num_layers = 6, num_attention_heads = 3, attention_head_dim = 8, output_dim = 18 },
+    vl_self_attention_cfg = { num_layers = 2, num_attention_heads = 2, attention_head_dim = 16 },
+    vlm = { image_token_id = 77,
+      vision_config = { hidden_size = 24, intermediate_size = 40, depth = 3, num_heads = 2, patch_size = 4,
+                        num_position_embeddings = 25, out_hidden_size = 32, deepstack_visual_indexes = { 0, 2 } },
+      text_config = { hidden_size = 32, intermediate_size = 48, num_attention_heads = 4, num_key_value_heads = 2,
+                      head_dim = 12, vocab_size = 256, rope_theta = 5000000.0,
+                      rope_scaling = { mrope_section = { 2, 2, 2 } } } } },
+}
+
+-- What LeRobot's and NVIDIA's code take where config.json is silent.
+local defaults <const> = {
+  backbone_embedding_dim = 2048, action_horizon = 40, max_state_dim = 132, max_action_dim = 132, select_layer = 16,
+  diffusion_model_cfg = { num_layers = 32, num_attention_heads = 32, attention_head_dim = 48, output_dim = 1024 },
+  vl_self_attention_cfg = { num_layers = 4, num_attention_heads = 32, attention_head_dim = 64 },
+}
+
+local c = given.config
+if c and c.model_type ~= "Gr00tN1d7" or given.shapes and not c then
+  return false
+elseif not c then
+  if given.arch ~= "groot_n17" then return false end
+  c = sizes[given.size] or error("size must be full, small or tiny", 0)
+end
+
+-- The configuration of the vision-language model: a folder of its name, unless it is the published one.
+local name <const> = c.model_name == nil and COSMOS or c.model_name
+if type(name) ~= "string" then error("model_name must be a name, is " .. tostring(name), 0) end
+local vlm = c.vlm
+if given.config then vlm = name ~= COSMOS and table_of(given.folders).vlm or nil end
+if given.config and name ~= COSMOS and not vlm then return { folders = { vlm = name } } end
+vlm = given.config and vlm and table_of(vlm.config) or vlm or cosmos
+if vlm.model_type ~= nil and vlm.model_type ~= "qwen3_vl" then
+  error("model_name: " .. name .. " must be a qwen3_vl, is " .. tostring(vlm.model_type), 0)
+end
+
+local head <const> = {}
+for key, value in pairs(defaults) do head[key] = value end
+for key, value in pairs(c) do head[key] = value end
+local blocks <const> = table_of(head.diffusion_model_cfg)
+if blocks.norm_type ~= nil and blocks.norm_type ~= "ada_norm" then error("norm_type must be ada_norm", 0) end
+if head.add_pos_embed == false then error("add_pos_embed = false is not supported", 0) end
+if (head.state_history_length or 1) ~= 1 then error("state_history_length must be 1", 0) end
+if head.reproject_vision then error("reproject_vision is not supported", 0) end
+local alternates <const> = head.use_alternate_vl_dit ~= false
+if alternates and blocks.interleave_self_attention == false then
+  error("use_alternate_vl_dit needs interleave_self_attention", 0)
+end
+
+-- Newer files have the rotation in rope_parameters, older ones beside rope_theta.
+local text <const>, vision <const> = table_of(vlm.text_config), table_of(vlm.vision_config)
+local own <const> = {}
+for key, value in pairs(text) do own[key] = value end
+local turns <const> = table_of(text.rope_parameters or text.rope_scaling)
+own.rope_theta, own.rope_scaling = text.rope_theta or turns.rope_theta or 5000000.0, turns
+own.head_dim = count(text, "head_dim", 128)
+if turns.mrope_interleaved == false then error("mrope_interleaved must be true", 0) end
+if text.attention_bias then error("attention_bias is not supported", 0) end
+local sections <const> = turns.mrope_section == nil and { 24, 20, 20 } or turns.mrope_section
+
+local vocab <const>, token <const> = count(text, "vocab_size", 151936), vlm.image_token_id or 151655
+if math.type(token) ~= "integer" or token < 0 or token >= vocab then
+  error("image_token_id must be a token below " .. vocab .. ", is " .. tostring(token), 0)
+end
+own.vocab_size = vocab
+
+local B <const> = "backbone.model."
+local V <const> = B .. "model.visual."
+local width <const> = count(own, "hidden_size", 2048)
+if given.config and count(head, "backbone_embedding_dim") ~= width then
+  error("backbone_embedding_dim " .. head.backbone_embedding_dim .. " is not the text's width " .. width, 0)
+end
+local largest, given_sizes = count(c, "image_side", 256), given.picture_sizes
+if given_sizes then
+  largest = 0
+  for _, size in ipairs(given_sizes) do largest = math.max(largest, size[1], size[2]) end
+end
+local itself <const> = table_of(head.vl_self_attention_cfg)
+
+return include("common/groot_family.lua")({
+  name = "groot_n17", backbone = B, text = B .. "model.language_model.", head = B .. "lm_head.weight",
+  ignored = { B .. "lm_head.weight", B .. "model.language_model.norm.weight" },
+  embodiments = { oxe_droid_relative_eef_relative_joint = 24, xdof_relative_eef_relative_joint = 27,
+                  real_g1_relative_eef_relative_joints = 25, real_r1_pro_sharpa_relative_eef = 26,
+                  unitree_g1_full_body_with_waist_height_nav_cmd = 25, simpler_env_google = 0, simpler_env_widowx = 1,
+                  libero_sim = 2, new_embodiment = 10 },
+}, {
+  pictures = pictures_of(V, vision, { image_size = largest, sizes = given_sizes, width = width,
+    -- A tower that is stored in float32 stays so: its rounding is most of what a bf16 plan loses.
+    f32 = table_of(given.dtypes)[V .. "merger.norm.weight"] == "F32" }),
+  text = own, select = count(head, "select_layer", 16), image_token = token, sections = sections, raw = true,
+  head = head, horizon = count(head, "action_horizon", 40), self = (itself.num_layers or 0) ~= 0 and itself or nil,
+  split = alternates and count(head, "attend_text_every_n_blocks", 2) or nil,
+})
