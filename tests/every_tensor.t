@@ -9,4 +9,4 @@ PYTHONDONTWRITEBYTECODE=1 python3 ../every_tensor.py "$T" "$W" act/odd act/base_
     openvla/oft openvla/preproc openvla/tiny openvla/vocab32k pi/pi05_odd pi/pi05_odd_frames pi/pi05_odd_lang \
     pi/pi05_odd_lerobot pi/pi0_tiny pi/prepost pi/time qwen/awq_g32_odd qwen/gptq_g64_actorder_odd qwen/tiny \
     safetensors/conversions safetensors/sharded smolvla/base_queue smolvla/base_rtc smolvla/odd text/gemma2_tiny \
-    text/smolvlm_tiny
+    text/smolvlm_tiny ../fixtures/groot/n17_tiny
