@@ -127,10 +127,10 @@ local function eagle(m, c, width)
   return { towers = { tower(c.vision, V, c.image_size, c.tower) }, project = project, sizes = c.sizes }
 end
 
--- m: what differs. backbone, embodiments, text = where the text's names begin, head = of its head, ignored; c: { text, select, image_token,
--- project, head, future, self, split, slots, horizon }, and pictures = the description's vision, sections = of the
--- text's rotation, raw = true: rows in front of its last norm are read; or of SigLIP vision, image_size, tower, sizes,
--- shuffle, planes, connector.
+-- m: what differs. backbone, embodiments, text = where the text's names begin, head = of its head, ignored; c: {
+-- text, select, image_token, project, head, future, self, split, slots, horizon }, and pictures = the description's
+-- vision, sections = of the text's rotation, raw = true: rows in front of its last norm are read; or of SigLIP
+-- vision, image_size, tower, sizes, shuffle, planes, connector.
 return function(m, c)
   local B <const> = m.backbone
   local T <const>, A <const> = m.text or B .. "language_model.model.", "action_head."
