@@ -42,6 +42,10 @@ ok $? "a checkpoint without the files of its language model says what to copy"
 mkdir "$R/pretrained_model/vlm" && cp "$R"/elsewhere/*.json "$R/pretrained_model/vlm"
 check "they may lie inside it" "$T" inspect "$R"
 
+cp -r "$R/pretrained_model" "$W/inside" && sed -i 's|"vlm"|"owner/vlm"|; s|"../vlm"|"owner/vlm"|' "$W"/inside/*.json &&
+    "$T" inspect "$W/inside" --format json >"$W/out" 2>"$W/err" && grep -q 'inside/vlm/tokenizer.json' "$W/out"
+ok $? "there under the last word of the model's name, the tokenizer too"
+
 cp -r "$R" "$W/alone" && rm -r "$W/alone/pretrained_model/vlm" "$W/alone/elsewhere" && mkdir -p "$W/hub/models--owner--vlm/refs" \
     "$W/hub/models--owner--vlm/snapshots" && printf r1 >"$W/hub/models--owner--vlm/refs/main" &&
     cp -r "$R/elsewhere" "$W/hub/models--owner--vlm/snapshots/r1" &&
