@@ -5,7 +5,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-DEMO, TRAIN = ROOT / "tools/demo", ROOT / "pipelines/checkpoints/metaworld/train"
+DEMO, CHECKPOINTS = ROOT / "tools/demo", ROOT / "pipelines/checkpoints"
+TRAIN, SMOLVLA = CHECKPOINTS / "metaworld/train", CHECKPOINTS / "metaworld_smolvla/train"
 INSTALLED = {"PIL", "matplotlib", "metaworld", "mujoco", "numpy", "openpi_client", "safetensors", "sentencepiece", "torch"}
 
 
@@ -25,7 +26,7 @@ def folders(path, text):
 
 
 wrong = []
-for path in sorted([*DEMO.glob("*.py"), *TRAIN.glob("*.py")]):
+for path in sorted([*DEMO.glob("*.py"), *TRAIN.glob("*.py"), *SMOLVLA.glob("*.py")]):
     text = path.read_text()
     there = list(folders(path, text))
     wrong += [f"{path.name}: no folder {folder}" for folder in there if not folder.is_dir()]

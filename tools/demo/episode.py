@@ -14,11 +14,13 @@ class Rules:
     """How chunks are used; counts are control steps.
 
     `age`: steps between an observation and the first action computed from it. `given`: send the actions that will be
-    executed in the meantime (`prev_actions`), for a policy trained for it. Late actions are skipped in both cases.
+    executed in the meantime (`prev_actions`), for a policy trained for it; `left`: all that is left of the chunk, for a policy
+    that is guided. Late actions are skipped in every case.
     """
     execute: int = 8
     age: int = 0
     given: bool = False
+    left: bool = False
     tasks: tuple = ("action", "text")
     max_steps: int = MAX_STEPS
 
@@ -47,11 +49,13 @@ class Chunks:
         self.rules, self.flying, self.current = rules, [], None
 
     def ahead(self, step):
-        """The actions that the steps from `step` on will execute while an observation of now is being answered."""
+        """The actions that the steps from `step` on will execute while an observation of now is being answered; with `left`
+        also those that would follow."""
         if self.current is None:
             return np.zeros((0, ACTION_DIM), np.float32)
         begin, actions = self.current
-        return actions[step - begin:step - begin + self.rules.age].astype(np.float32)
+        end = len(actions) if self.rules.left else step - begin + self.rules.age
+        return actions[step - begin:end].astype(np.float32)
 
     def sent(self, step, actions):
         arrives = step + self.rules.age
@@ -84,7 +88,7 @@ def run(sim, policy, seed, rules, instruction=None, watch=None):
             obs = sim.observe()
             obs["prompt"] = instruction or obs["prompt"]
             obs["tectum"] = {"noise": noise(seed, step), "tasks": list(rules.tasks)}
-            if rules.given:
+            if rules.given or rules.left:
                 obs["prev_actions"] = chunks.ahead(step)
             begin = time.perf_counter()
             reply = policy.infer(obs)
