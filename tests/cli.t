@@ -107,6 +107,20 @@ run 0 "so a run" run "$W/arm/robot.lua" --random-inputs 1 -n 1 --record "$W/arm/
 run 0 "whose recording has it" replay "$W/arm/run.mcap"
 run 3 "but not that of --policy" run --device cpu "$W/arm/robot.lua" --policy mine/arm.lua --random-inputs 1 -n 1
 run 0 "a fallback is found in the same way" run "$W/arm/robot.lua" --set guard.fallback=mine/arm.lua --random-inputs 1 -n 1
+# A fallback is loaded by check, too: it is there, it can be read, it takes the parameters that are the pipeline's.
+sed 's|^  policy .*|&\n  guard = guard { strikes = 1,\n    fallback = "mine/arm.lua" },|' "$W/arm/robot.lua" >"$W/arm/falls.lua"
+run 0 "check with a fallback" check "$W/arm/falls.lua"
+sed 's|fallback = "mine/arm.lua"|fallback = "mine/gone.lua"|' "$W/arm/falls.lua" >"$W/arm/falls_gone.lua"
+run 1 "one that is not there" check "$W/arm/falls_gone.lua"
+out "E021.: guard.fallback: there is no policy 'mine/gone.lua' in $W/arm or $root"; out "--> $W/arm/falls_gone.lua:40:16"
+run 1 "nor is one of that name" check --set guard.fallback=oxigen "$W/arm/falls.lua"; out "did you mean 'oxygen'"; out "--> --set:1:16"
+printf 'return policy {\n  name = "x", api = 1, version = 1,\n  plann = 1 }\n' >"$W/arm/mine/gone.lua"
+run 1 "one that is no policy" check "$W/arm/falls_gone.lua"; out "E011.: guard.fallback: .*gone.lua"; out "--> $W/arm/falls_gone.lua:40:16"
+sed 's/^    local k = F.params.k/    if F.index == 3 then error("a bug") end\n&/' policies/oxygen.lua >"$W/arm/mine/arm.lua"
+sed -i 's|^  policy .*|  policy = use { name = "mine/arm.lua", params = { k = 2 } },|' "$W/arm/falls.lua"
+run 0 "a policy falls back on its own file" simulate "$W/arm/falls.lua" --launch-ms 1 -n 6 --trace "$W/falls.jsonl"
+! grep -qE '"event":"tokens".*"n":[013-9]' "$W/falls.jsonl" && [ "$(grep -c '"event":"tokens","frame":[45]' "$W/falls.jsonl")" -gt 9 ]
+ok $? "which has the pipeline's parameters there, too"
 names policies/edf.lua
 (cd "$W" && "$T" check arm/robot.lua >out 2>err)
 ok $? "a policy that comes with the program is found by its path, from anywhere"

@@ -425,6 +425,10 @@ refuses E011 "waits 100 ms" $many --set frame.gather_ms=100
 refuses E011 "capture.sessions asks for several observations" pipelines/smolvla_so100.lua --random-weights 1 --size tiny \
     --set frame.sessions=2 --set 'capture.sessions=[1,2]'
 refuses E072 "there are 128 request slots: 64 at most" $many --set frame.sessions=16
+for sessions in 1 2; do
+    refuses E072 "there are $((sessions * 86)) request slots: 64 at most" tests/pipelines/two_requests.lua --set frame.sessions=$sessions \
+        --set resources.plans.slots=40 --set resources.remarks.slots=40
+done
 paced() {
     "$T" run $many --random-inputs 3 --frames 4 --format json --policy isolated "$@" 2>"$W/err" </dev/null
 }

@@ -185,6 +185,7 @@ TEST(a_folder_that_describes_its_robot)
 
 TEST(what_cannot_be_opened_says_so)
 {
+    static const char *const no_fallback[] = {"guard.fallback=oxigen"};
     struct tectum *t = NULL;
     struct tectum_options o = demo;
     CHECK_INT(tectum_open(NULL, &o, &err), ==, TECTUM_INVALID);
@@ -195,6 +196,11 @@ TEST(what_cannot_be_opened_says_so)
     o = demo;
     o.policy = "oxigen";
     CHECK_INT(tectum_open(&t, &o, &err), ==, TECTUM_NOT_FOUND);
+    o = demo;
+    o.set = no_fallback;
+    o.n_set = 1;
+    CHECK_INT(tectum_open(&t, &o, &err), ==, TECTUM_NOT_FOUND);
+    CHECK(strstr(err.message, "guard.fallback: no policy 'oxigen'") != NULL);
     o = demo;
     o.weights = "tests/none";
     CHECK(tectum_open(&t, &o, &err) != TECTUM_OK);

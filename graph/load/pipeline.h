@@ -328,7 +328,7 @@ struct tec_decl_policy {
 
 /* guard { } */
 struct tec_decl_guard {
-    struct tec_where where;
+    struct tec_where where, where_fallback; /* of the whole; of the fallback, as it is now */
     const char *fallback;
     int soft_us, hard_us, strikes, window_frames;
     int64_t heap; /* bytes */

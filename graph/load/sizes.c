@@ -47,6 +47,7 @@ static void keep_places(struct tec_loader *ld)
     }
     for (int i = 0; i < p->n_nodes; i++)
         nodes[i].where_template = tec_where_field(ld, &ld->nodes[i], "template");
+    p->guard.where_fallback = tec_where_field(ld, section(ld, "guard"), "fallback");
 }
 
 /* Robots' times are given in seconds elsewhere; no frame is shorter than a millisecond. */

@@ -55,7 +55,7 @@ struct tec_live_shared {
     struct tec_arena arena;
     struct tec_pipeline *pipeline;
     struct tec_engine *engine;
-    struct tec_policy *policy;
+    struct tec_policy *policy, *fallback; /* that of the guard; NULL: the default plan */
     struct tec_runtime runtime;
     int64_t gather_ns; /* a frame waits so long for observations of other sessions */
     int n_sessions;

@@ -144,6 +144,9 @@ static enum tec_status open_engine(struct tec_live_shared *live, const struct te
     TEC_TRY(tec_engine_open(&live->engine, &options, &live->heap, err));
     TEC_TRY(tec_open_policy(&live->policy, live->pipeline, o->policy, root, &live->engine->topology,
                             NULL, 0, &live->heap, err));
+    TEC_TRY(tec_open_fallback(&live->fallback, live->pipeline, root, &live->engine->topology,
+                              &live->heap, err));
+    tec_policy_set_fallback(live->policy, live->fallback);
     struct tec_planner planner = tec_policy_planner(live->policy);
     tec_loop_set_planner(live->engine->loop, &planner);
     TEC_TRY(open_sessions(live, o->actions, err));
@@ -182,6 +185,7 @@ static void close_engine(struct tec_live_shared *live)
     tec_runtime_stop(&live->runtime);
     tec_engine_close(live->engine);
     tec_policy_close(live->policy);
+    tec_policy_close(live->fallback);
     tec_pipeline_free(live->pipeline);
     for (int i = 0; i < live->n_sessions; i++) {
         struct tectum *t = &live->sessions[i];

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int points(int to[TEC_MAX_AXIS], const struct tec_ints *from)
@@ -205,6 +206,31 @@ enum tec_status tec_live_own_policy(char out[TEC_POLICY_PATH], const struct tec_
                     root ? root : "");
 }
 
+static const char *own_name(const struct tec_pipeline *pipeline)
+{
+    return pipeline->policy.name ? pipeline->policy.name : "default";
+}
+
+static bool find_file(struct stat *of, const char *name, const char *root)
+{
+    char path[TEC_POLICY_PATH];
+    struct tec_error unseen;
+    return tec_policy_path(path, name, root, &unseen) == TEC_OK && stat(path, of) == 0;
+}
+
+/* Is it the pipeline's own policy: the same word, or the same file, whichever path leads to it? */
+static bool is_own(const struct tec_pipeline *pipeline, const char *name, const char *root)
+{
+    char own[TEC_POLICY_PATH];
+    struct stat a, b;
+    struct tec_error unseen;
+    if (strcmp(name, own_name(pipeline)) == 0)
+        return true;
+    return tec_live_own_policy(own, pipeline, own_name(pipeline), root, &unseen) == TEC_OK &&
+           find_file(&a, own, root) && find_file(&b, name, root) && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
 enum tec_status tec_open_policy(struct tec_policy **out, const struct tec_pipeline *pipeline,
                                 const char *name, const char *root,
                                 const struct tec_topology *topology, const char *const *words,
@@ -212,13 +238,27 @@ enum tec_status tec_open_policy(struct tec_policy **out, const struct tec_pipeli
 {
     struct values values = {.n = 0};
     char path[TEC_POLICY_PATH];
-    const char *own = pipeline->policy.name ? pipeline->policy.name : "default";
     struct tec_policy_limits limits = tec_live_guard_limits(pipeline);
-    if (!name || strcmp(name, own) == 0)
+    if (!name || is_own(pipeline, name, root))
         TEC_TRY(from_file(&values, pipeline->policy.params, err));
     TEC_TRY(from_words(&values, words, n_words, err));
     if (!name)
-        TEC_TRY(tec_live_own_policy(path, pipeline, own, root, err));
+        TEC_TRY(tec_live_own_policy(path, pipeline, own_name(pipeline), root, err));
     return tec_policy_open(out, name ? name : path, root, topology, &limits, values.item, values.n,
                            heap, err);
+}
+
+enum tec_status tec_open_fallback(struct tec_policy **out, const struct tec_pipeline *pipeline,
+                                  const char *root, const struct tec_topology *topology,
+                                  struct tec_heap *heap, struct tec_error *err)
+{
+    const char *name = pipeline->guard.fallback;
+    char path[TEC_POLICY_PATH];
+    *out = NULL;
+    if (!name || strcmp(name, "default") == 0)
+        return TEC_OK;
+    enum tec_status status = tec_live_own_policy(path, pipeline, name, root, err);
+    if (status == TEC_OK)
+        status = tec_open_policy(out, pipeline, path, root, topology, NULL, 0, heap, err);
+    return tec_context(err, status, "guard.fallback");
 }

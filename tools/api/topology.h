@@ -25,11 +25,17 @@ enum tec_status tec_live_own_policy(char out[TEC_POLICY_PATH], const struct tec_
                                     const char *name, const char *root, struct tec_error *err);
 
 /* Open a pipeline's policy, or `name` in place of it when that is not NULL: parameters (the
- * pipeline's when the policy is its own, then "NAME=VALUE" words) and limits of guard. A path in
- * `name` begins at the current folder. */
+ * pipeline's when the policy is its own, by name or by file, then "NAME=VALUE" words) and limits of
+ * guard. A path in `name` begins at the current folder. */
 enum tec_status tec_open_policy(struct tec_policy **out, const struct tec_pipeline *pipeline,
                                 const char *name, const char *root,
                                 const struct tec_topology *topology, const char *const *words,
                                 int n_words, struct tec_heap *heap, struct tec_error *err);
+
+/* Open the guard's fallback, a policy like others, to be closed by the caller; NULL for "default",
+ * the default plan, which needs none. Fails as tec_open_policy does, after "guard.fallback: ". */
+enum tec_status tec_open_fallback(struct tec_policy **out, const struct tec_pipeline *pipeline,
+                                  const char *root, const struct tec_topology *topology,
+                                  struct tec_heap *heap, struct tec_error *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include "graph/load/pipeline_texts.h"
 #include "graph/load/source.h"
 #include "tools/api/topology.h"
+#include "tools/cli/check_policies.h"
 #include "tools/cli/expect.h"
 #include "tools/cli/open_pipeline.h"
 #include "tools/frames/ring_text.h"
@@ -181,30 +182,6 @@ static enum tec_status check_policy_file(struct tec_invocation *call, const char
     return TEC_OK;
 }
 
-/* The policy that a pipeline names must be there and take its parameters. */
-static enum tec_status check_use(struct tec_invocation *call, const struct tec_pipeline *pipeline,
-                                 struct tec_diagnostics *d, struct tec_error *err)
-{
-    struct tec_topology topology;
-    struct tec_policy *policy = NULL;
-    struct tec_error mine = {0};
-    TEC_TRY(tec_live_topology_of(&topology, pipeline, 0, 0, call->arena, err));
-    int64_t refused = atomic_load(&call->heap->refused);
-    enum tec_status status =
-        tec_open_policy(&policy, pipeline, call->shared.policy, call->root, &topology,
-                        call->shared.param.item, call->shared.param.n, call->heap, &mine);
-    struct tec_where where = pipeline->policy.where.file ? pipeline->policy.where : pipeline->where;
-    bool ours = status == TEC_NO_MEMORY && atomic_load(&call->heap->refused) != refused;
-    if ((call->shared.policy || ours) && status != TEC_OK) /* else it passed a limit of its own */
-        return tec_fail(err, status, "%s", mine.message);
-    if (status != TEC_OK)
-        tec_diagnostics_add(d, status == TEC_NOT_FOUND ? TEC_E021 : TEC_E011, where, "%s",
-                            mine.message);
-    tec_pipeline_check_policy(pipeline, call->shared.policy, d);
-    tec_policy_close(policy);
-    return TEC_OK;
-}
-
 /* The result of measuring: a sentence, and the numbers if they are known. */
 struct plan_text {
     const char *text;
@@ -371,7 +348,7 @@ static enum tec_status check_pipeline(struct tec_invocation *call, const char *p
     TEC_TRY(status);
     struct plan_text plan = {.known = false};
     const struct tec_cost_table *costs = NULL;
-    status = check_use(call, pipeline, d, err);
+    status = tec_cli_check_policies(call, pipeline, d, err);
     if (status == TEC_OK)
         status = check_plan(call, pipeline, d, &plan, err);
     if (status == TEC_OK)

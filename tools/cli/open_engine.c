@@ -182,28 +182,15 @@ void tec_close_engine(struct tec_opened *o)
     o->pipeline = NULL;
 }
 
-/* Open the guard's fallback, a policy like others; "default" is the default plan, which needs
- * none. */
-static enum tec_status open_fallback(struct tec_opened *o, struct tec_error *err)
-{
-    const char *name = o->pipeline->guard.fallback;
-    char path[TEC_POLICY_PATH];
-    if (o->fallback || !name || strcmp(name, "default") == 0)
-        return TEC_OK;
-    enum tec_status status = tec_live_own_policy(path, o->pipeline, name, o->call->root, err);
-    if (status == TEC_OK)
-        status = tec_open_policy(&o->fallback, o->pipeline, path, o->call->root,
-                                 &o->engine->topology, NULL, 0, o->call->heap, err);
-    return tec_context(err, status, "guard.fallback");
-}
-
 enum tec_status tec_use_policy(struct tec_opened *o, const char *name, struct tec_error *err)
 {
     const struct tec_shared *s = &o->call->shared;
     struct tec_policy *policy = NULL;
     if (!name)
         name = s->policy;
-    TEC_TRY(open_fallback(o, err));
+    if (!o->fallback)
+        TEC_TRY(tec_open_fallback(&o->fallback, o->pipeline, o->call->root, &o->engine->topology,
+                                  o->call->heap, err));
     enum tec_status status =
         tec_open_policy(&policy, o->pipeline, name, o->call->root, &o->engine->topology,
                         s->param.item, s->param.n, o->call->heap, err);

@@ -1,0 +1,54 @@
+/* check_policies.c - loads the policies that a pipeline names; says where one is wrong. */
+#include "tools/cli/check_policies.h"
+
+#include "graph/load/pipeline_texts.h"
+#include "tools/api/topology.h"
+
+/* A policy that a pipeline names at that place cannot be used: an error of the file. */
+static void refuse_policy(struct tec_diagnostics *d, struct tec_where where, enum tec_status status,
+                          const char *message)
+{
+    tec_diagnostics_add(d, status == TEC_NOT_FOUND ? TEC_E021 : TEC_E011, where, "%s", message);
+}
+
+/* The policy that takes over when the other one fails. */
+static enum tec_status check_fallback(struct tec_invocation *call,
+                                      const struct tec_pipeline *pipeline,
+                                      const struct tec_topology *topology,
+                                      struct tec_diagnostics *d, struct tec_error *err)
+{
+    struct tec_policy *fallback = NULL;
+    struct tec_error mine = {0};
+    int64_t refused = atomic_load(&call->heap->refused);
+    enum tec_status status =
+        tec_open_fallback(&fallback, pipeline, call->root, topology, call->heap, &mine);
+    if (status == TEC_NO_MEMORY && atomic_load(&call->heap->refused) != refused)
+        return tec_fail(err, status, "%s", mine.message);
+    if (status != TEC_OK)
+        refuse_policy(d, pipeline->guard.where_fallback, status, mine.message);
+    tec_policy_close(fallback);
+    return TEC_OK;
+}
+
+enum tec_status tec_cli_check_policies(struct tec_invocation *call,
+                                       const struct tec_pipeline *pipeline,
+                                       struct tec_diagnostics *d, struct tec_error *err)
+{
+    struct tec_topology topology;
+    struct tec_policy *policy = NULL;
+    struct tec_error mine = {0};
+    TEC_TRY(tec_live_topology_of(&topology, pipeline, 0, 0, call->arena, err));
+    int64_t refused = atomic_load(&call->heap->refused);
+    enum tec_status status =
+        tec_open_policy(&policy, pipeline, call->shared.policy, call->root, &topology,
+                        call->shared.param.item, call->shared.param.n, call->heap, &mine);
+    struct tec_where where = pipeline->policy.where.file ? pipeline->policy.where : pipeline->where;
+    bool ours = status == TEC_NO_MEMORY && atomic_load(&call->heap->refused) != refused;
+    if ((call->shared.policy || ours) && status != TEC_OK) /* else it passed a limit of its own */
+        return tec_fail(err, status, "%s", mine.message);
+    if (status != TEC_OK)
+        refuse_policy(d, where, status, mine.message);
+    tec_pipeline_check_policy(pipeline, call->shared.policy, d);
+    tec_policy_close(policy);
+    return check_fallback(call, pipeline, &topology, d, err);
+}
