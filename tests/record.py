@@ -235,6 +235,28 @@ def ticks_and_requests_are_simulated():
 
 
 @test
+def texts_of_made_up_ticks_are_counted_by_observation():
+    path = WORK + "/every.mcap"
+    tectum("run", DEMO, "--random-weights", "1", "--size", "tiny", "--random-inputs", "3", "--frames", "40", "--clock", "paced",
+               "--set", "frame.period_ms=1", "--set", "nodes.act.deadline.ms=0.9", "--set", "nodes.talk.spawn=every(2)", "--set", "nodes.talk.max_tokens=1",
+               "--record", path)
+    frames = Recording(path).of("/tectum/frames")
+    ticks = frames[-1]["frame"] - frames[0]["frame"] + 1
+    check(ticks > len(frames), "a frame takes longer than a period", ticks, len(frames))
+    for act, each in ((100, 1), (1100, 2), (2100, 3)):  # every tick has a frame, or each second or third one
+        j, _ = simulate("--costs", costs_file(see=50, act=act, talk=0), path=path)
+        check(j["frames"] > 2 and j["skipped"] >= j["frames"] * (each - 1) - each, act, j)
+        check(j["simulated"]["finished"] == (j["frames"] + 1) // 2, "a text of one token at each second observation", act, j)
+    # a line without an observation is a frame that counts for no text
+    with open(WORK + "/gaps.jsonl", "w") as f:
+        lines = open(INPUTS).read().replace("inputs.safetensors", os.path.abspath(os.path.dirname(INPUTS)) + "/inputs.safetensors").splitlines()
+        f.write("\n".join([lines[0], "null", lines[1], "null", lines[2]]) + "\n")
+    out = tectum("run", DEMO, "--inputs", WORK + "/gaps.jsonl", "--set", "nodes.talk.spawn=every(2)", "--drain", "--format", "json").stdout
+    texts = {t["request"] for line in out.splitlines() for t in json.loads(line).get("text", {}).get("talk", [])}
+    check(len(texts) == 2, "at the first and the third observation", texts)
+
+
+@test
 def other_weights_differ():
     small = ["--random-weights", "1", "--size", "tiny"]
     path = WORK + "/random.mcap"

@@ -262,6 +262,15 @@ static enum tec_status observe(struct tec_frames *f, int session, int64_t number
                                number, captured_ns, &s->out.input, s->out.warning, err);
 }
 
+/* Texts come every so many observations of the session's episode. */
+static unsigned spawns(struct tec_frames *f, int session)
+{
+    struct tec_frames_session *s = &f->sessions[session];
+    return s->out.observed
+               ? tec_loop_spawns_next(f->opened.engine->loop, &s->counted, &s->out.input)
+               : 0;
+}
+
 /* Put what a session asked for into its tick; returns what it sees. */
 static struct tec_runtime_seen fill_tick(struct tec_frames *f, struct tec_tick *tick)
 {
@@ -326,6 +335,7 @@ enum tec_status tec_frames_next_of_all(struct tec_frames *f, const struct tec_fr
     for (int i = 0; i < f->n_sessions; i++) {
         ticks[i] = tec_loop_tick(f->opened.engine->loop, now, 0);
         ticks[i].session = i;
+        ticks[i].spawn = spawns(f, i);
         ticks[i].late_ns = given[i].values ? tec_clock_now(&f->clock) - now : 0;
     }
     if (f->frame == 0)
@@ -386,7 +396,7 @@ enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns, int64_t w
         ticks[i] = tec_loop_tick(loop, tick_ns, 0);
         ticks[i].session = i;
         ticks[i].frame = f->frame;
-        ticks[i].spawn = tec_loop_spawns(loop, f->frame);
+        ticks[i].spawn = spawns(f, i);
         ticks[i].late_ns = given[i].values ? prepared_ns + waited_ns : 0;
     }
     return run(f, ticks, f->n_sessions, err);

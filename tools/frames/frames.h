@@ -82,8 +82,9 @@ struct tec_frames_session {
     struct tec_ask asks[TEC_MAX_ASKS];
     int64_t cancels[TEC_MAX_ASKS];
     bool cancelled[TEC_MAX_ASKS];
-    int64_t number;     /* of the frame: that of its noise */
-    const float *noise; /* of the frame, as given; NULL: drawn */
+    struct tec_counted counted; /* what texts are counted by */
+    int64_t number;             /* of the frame: that of its noise */
+    const float *noise;         /* of the frame, as given; NULL: drawn */
     struct tec_frame_out out;
     struct tec_memory_counts remembered[TEC_MAX_MEMORIES]; /* of its memories, before the frame */
 };

@@ -27,6 +27,8 @@ struct tec_replay_sim {
     struct tec_virtual device[TEC_MAX_CHAINS];
     struct tec_cost_table costs;
     struct tec_frame_input inputs[TEC_MAX_SESSIONS];
+    struct tec_counted
+        counted[TEC_MAX_SESSIONS]; /* of a period's ticks: what texts are counted by */
     struct tec_ask asks[TEC_MAX_SESSIONS][TEC_MAX_ASKS];
     int64_t cancels[TEC_MAX_SESSIONS][TEC_MAX_ASKS];
 
