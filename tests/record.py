@@ -1188,4 +1188,34 @@ def a_page_shows_chunks_and_how_they_join():
             check(n[1] == 16 and n[2] + n[3] + n[4] in (15, 16, 17), e)
 
 
+@test
+def launches_of_no_node_keep_their_names():
+    """A live page's records move on: behind the nodes stand the names of launches that are among the newest ones."""
+    path = WORK + "/rings.mcap"
+    tectum("run", "pipelines/openvla_ring.lua", "--random-weights", "1", "--size", "tiny", "--random-inputs", "3", "--frames", "9",
+           "--set", "resources.ring.shift=device_copy", "--set", "resources.ring.pack=gather", "--record", path)
+    data = page_data(path)
+    own = sorted({x[0] for f in data["frames"] for x in f["launches"]})  # of a ring every launch is of no node
+    names = [data["nodes"][i] for i in own]
+    check(names == ["gather", "packed", "copy"], data["nodes"])
+    if not shutil.which("node"):
+        print("# no node: the page's script is not run")
+        return
+    newer = {**data["frames"][-1], "frame": 9, "start": data["frames"][-1]["start"] + 100,
+             "launches": [[own[0], 0, 0, 1, 1, 0], [own[0] + 1, 0, 1, 2, 1, 0]]}
+    told = {**data, "nodes": data["nodes"][:own[0]] + ["later", names[-1]], "frames": [newer]}
+    with open(WORK + "/answer.json", "w") as f:
+        json.dump(told, f)
+
+    def launches(*arguments):
+        p = subprocess.run(["node", "tests/page_dom.js", WORK + "/page.html", *arguments], capture_output=True, text=True)
+        check(p.returncode == 0, p.stderr)
+        return json.loads(p.stdout)["launches"]
+
+    for i in range(9):
+        check(launches(str(i)) == launches(str(i), WORK + "/answer.json"), "a frame that came before", i)
+    check([x.split(" 1 rows")[0].split(":")[0] for x in launches("9", WORK + "/answer.json")[:2]] == ["later", names[-1]],
+          launches("9", WORK + "/answer.json"))
+
+
 sys.exit(main())

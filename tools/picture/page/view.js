@@ -318,8 +318,15 @@ function freeze(on) {
   $("freeze").setAttribute("aria-pressed", String(on));
   if (!on) end = frames.length;
 }
+// Launches of no node have their places behind the nodes, which change as the records behind an answer do: frames that
+// came before keep their names.
+function named(nodes) {
+  const all = nodes.concat(data.nodes.filter((name) => !nodes.includes(name))), at = data.nodes.map((name) => all.indexOf(name));
+  if (at.some((to, from) => to !== from)) for (const f of frames) for (const l of f.launches) l[0] = at[l[0]] ?? l[0];
+  return all;
+}
 function take(more) {
-  data = { ...more, frames: undefined };
+  data = { ...more, nodes: named(more.nodes), frames: undefined };
   frames = frames.concat(more.frames);
   const over = frames.length - KEPT;
   if (over > 0 && !frozen) {
