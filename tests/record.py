@@ -514,6 +514,18 @@ def key_file(key):
     return path
 
 
+def whole_flows(trace):
+    """Events of each flow by its id: it begins once, ends once, and goes on in between."""
+    flows = {}
+    for e in trace["traceEvents"]:
+        if e["ph"] in ("s", "t", "f"):
+            flows.setdefault(e["id"], []).append(e)
+    for f in flows.values():
+        f.sort(key=lambda e: (e["ts"], "stf".index(e["ph"])))
+        check(f[0]["ph"] == "s" and f[-1]["ph"] == "f" and all(e["ph"] == "t" for e in f[1:-1]), f)
+    return flows
+
+
 @test
 def a_trace_is_what_perfetto_defines():
     tectum("trace", FILE, "-o", WORK + "/t.pftrace")
@@ -542,13 +554,14 @@ def a_trace_is_what_perfetto_defines():
         check(depth == 0, tracks[track])
     check({"frames", "policy", "node see", "node act", "node talk", "stream 0", "slack", "executed act"} <=
           set(tracks.values()), tracks)
-    check(flows[1] and flows[1] <= flows[0], "flows that end have begun")
+    check(flows[1] and flows[1] == flows[0], "a flow that begins ends, and one that ends has begun")
     tectum("trace", FILE, "--chrome", "-o", WORK + "/t.json")
     j = json.load(open(WORK + "/t.json"))
     check({e["ph"] for e in j["traceEvents"]} >= {"M", "X", "i", "C", "s", "f"})
-    by = {(e["ph"], e["id"]): e for e in j["traceEvents"] if e["ph"] in "stf"}
-    ends = [e for (ph, _), e in by.items() if ph == "f"]
-    check(ends and all(by["s", e["id"]]["ts"] <= by["t", e["id"]]["ts"] <= e["ts"] for e in ends), "frame, leaves, executed")
+    flows = whole_flows(j)
+    ends = [f for id, f in flows.items() if id >> 56 == 1]  # of observations
+    check(all([e["ph"] for e in f] == ["s", "t", "f"] for f in ends), "frame, leaves, executed", ends)
+    check(len(flows) > len(ends), "requests and their tokens")
     ran = [(e["dur"], e["args"]) for e in j["traceEvents"] if e["ph"] == "X" and "executed" in e.get("args", {})]
     check(len(ran) == len(ends) and all(sum(a.values()) == 16 for _, a in ran) and any(a["executed"] for _, a in ran), ran)
     row_us = Recording(FILE).of("/tectum/recording")[0]["chunks"][0]["row_us"]  # frames may follow each other within one
@@ -564,8 +577,10 @@ def a_trace_is_what_perfetto_defines():
     for f in Recording(FILE).of("/tectum/frames"):  # at the end of a frame, those that are in flight have their slots
         before = [n for t, n in slots["slots in use, lang"] if t <= f["end_us"]]
         check(before and before[-1] == f["in_flight"], f["frame"], before, f["in_flight"])
-    part = tectum("trace", FILE, "--chrome", "--last", "10ms").stdout
-    check(0 < len(json.loads(part)["traceEvents"]) < len(j["traceEvents"]))
+    part = json.loads(tectum("trace", FILE, "--chrome", "--last", "10ms").stdout)
+    check(0 < len(part["traceEvents"]) < len(j["traceEvents"]))
+    for last in range(1, 40, 3):
+        check(len(whole_flows(json.loads(tectum("trace", FILE, "--chrome", "--last", "%dms" % last).stdout))) < len(flows), last)
     tectum("trace", FILE, "--last", "soon", code=2)
 
 

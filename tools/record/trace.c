@@ -4,12 +4,13 @@
 
 #include "base/json_text.h"
 #include "tools/record/explain.h"
+#include "tools/record/trace_flows.h"
 #include "tools/record/trace_slots.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { LANES = 3, REQUEST_TRACKS = 64, NO_TRACK = 0, LOOK_AHEAD = 16384 /* events */ };
+enum { LANES = 3, NO_TRACK = 0, LOOK_AHEAD = 16384 /* events */ };
 
 /* Flows are told apart by their upper bits. */
 enum flow_kind { FLOW_OBSERVATION = 1, FLOW_REQUEST = 2 };
@@ -28,7 +29,8 @@ struct trace {
     int sessions[TEC_MAX_SESSIONS], lanes[LANES], nodes[TEC_MAX_NODES], policy;
     int chunks[TEC_MAX_NODES][TEC_MAX_SESSIONS];
     int kv[TEC_FLIGHT_WORDS + 1];
-    struct alive alive[REQUEST_TRACKS];
+    struct alive alive[TEC_TRACE_REQUESTS];
+    struct tec_tracing_flows flows;
     int slack, age, in_flight, tokens;
 };
 
@@ -92,9 +94,9 @@ static int kv_track(struct trace *t, int word)
 
 /* --- frames and launches ---------------------------------------------------------------------- */
 
-static enum tec_status put_frame(struct trace *t, const struct tec_flight_frame *frame,
-                                 struct tec_error *err)
+static enum tec_status put_frame(struct trace *t, size_t at, struct tec_error *err)
 {
+    const struct tec_flight_frame *frame = &t->f->frames[at];
     char name[48];
     int session = frame->session < TEC_MAX_SESSIONS ? frame->session : 0;
     if (frame->end_ns < 0)
@@ -122,7 +124,7 @@ static enum tec_status put_frame(struct trace *t, const struct tec_flight_frame 
                                     .start_ns = frame->start_ns,
                                     .end_ns = frame->end_ns,
                                     .flow = flow_of(FLOW_OBSERVATION, session, frame->frame),
-                                    .step = TEC_FLOW_BEGINS},
+                                    .step = t->flows.of_frame[at]},
         args);
     if (frame->start_ns < t->from_ns)
         return TEC_OK;
@@ -182,7 +184,7 @@ static void put_plan(struct trace *t, const struct tec_flight_event *e, size_t a
 
 static struct alive *find(struct trace *t, int64_t request, bool busy)
 {
-    for (int i = 0; i < REQUEST_TRACKS; i++)
+    for (int i = 0; i < TEC_TRACE_REQUESTS; i++)
         if (t->alive[i].busy == busy && (!busy || t->alive[i].request == request))
             return &t->alive[i];
     return NULL;
@@ -203,7 +205,6 @@ static void arrive(struct trace *t, const struct tec_flight_event *e, size_t at)
 
 static void leave(struct trace *t, const struct tec_flight_event *e, size_t at)
 {
-    (void)at;
     struct alive *a = find(t, e->value, true);
     char name[64];
     if (!a)
@@ -216,7 +217,7 @@ static void leave(struct trace *t, const struct tec_flight_event *e, size_t at)
                                     .start_ns = a->since_ns,
                                     .end_ns = e->t_ns > a->since_ns ? e->t_ns : a->since_ns + 1,
                                     .flow = flow_of(FLOW_REQUEST, 0, e->value),
-                                    .step = TEC_FLOW_BEGINS},
+                                    .step = t->flows.of_event[at]},
         json_pack("{s:s, s:i, s:s}", "node", tec_flight_node(t->f, e->node), "tokens",
                   e->kind == TEC_EVENT_FINISH ? e->more : 0, "reason",
                   e->what ? t->f->words[e->what] : tec_recorder_kind(e->kind)));
@@ -241,7 +242,7 @@ static void tokens(struct trace *t, const struct tec_flight_event *e, size_t at)
                                     .start_ns = when,
                                     .end_ns = when,
                                     .flow = flow_of(FLOW_REQUEST, 0, e->value),
-                                    .step = TEC_FLOW_GOES_ON},
+                                    .step = t->flows.of_event[at]},
         json_pack("{s:i}", "done", e->more));
 }
 
@@ -284,8 +285,14 @@ static int rows_in(int64_t ns, int64_t row_ns, int most)
 }
 
 /* What of a chunk is executed: rows that follow each other at the robot's rate from its observation
- * on, from when it left until the next one of its node leaves. */
-static void put_chunk(struct trace *t, const struct tec_flight_event *e, size_t at)
+ * on, from when it left until the next one of its node leaves; `rows` 0: not known, or all of it
+ * had passed by then. */
+struct chunk {
+    int rows;
+    int64_t row_ns, until_ns;
+};
+
+static struct chunk chunk_of(const struct trace *t, const struct tec_flight_event *e, size_t at)
 {
     const json_t *chunks = json_object_get(t->f->about, "chunks"), *one;
     const char *node = tec_flight_node(t->f, e->node), *of;
@@ -299,7 +306,7 @@ static void put_chunk(struct trace *t, const struct tec_flight_event *e, size_t 
         row_ns = json_integer_value(json_object_get(one, "row_us")) * 1000;
     }
     if (rows < 1 || rows > 100000 || row_ns < 1 || row_ns > (int64_t)1e12 || e->value > e->t_ns)
-        return;
+        return (struct chunk){.rows = 0};
     for (i = at + 1; i < t->f->n_events && i - at < LOOK_AHEAD && until == INT64_MAX; i++) {
         const struct tec_flight_event *next = &t->f->events[i];
         if (next->kind == TEC_EVENT_RELEASE && next->node == e->node && next->session == e->session)
@@ -307,34 +314,44 @@ static void put_chunk(struct trace *t, const struct tec_flight_event *e, size_t 
     }
     int64_t end = e->value + rows * row_ns;
     until = until < end ? until : end;
-    if (until <= e->t_ns)
-        return; /* all of it had passed when it left */
-    int passed = rows_in(e->t_ns - e->value, row_ns, rows);
-    int executed = rows_in(until - e->t_ns, row_ns, rows - passed);
+    return (struct chunk){until > e->t_ns ? rows : 0, row_ns, until};
+}
+
+static void put_chunk(struct trace *t, const struct tec_flight_event *e, size_t at,
+                      const struct chunk *c)
+{
+    int passed = rows_in(e->t_ns - e->value, c->row_ns, c->rows);
+    int executed = rows_in(c->until_ns - e->t_ns, c->row_ns, c->rows - passed);
     char name[64];
-    snprintf(name, sizeof name, "%d of %d rows of frame %d", executed, rows, (int)e->frame);
+    snprintf(name, sizeof name, "%d of %d rows of frame %d", executed, c->rows, (int)e->frame);
     put(t,
         &(struct tec_tracing_event){.track = chunk_track(t, e),
                                     .name = name,
                                     .start_ns = e->t_ns,
-                                    .end_ns = until,
+                                    .end_ns = c->until_ns,
                                     .flow = flow_of(FLOW_OBSERVATION, e->session, e->frame),
-                                    .step = TEC_FLOW_ENDS},
+                                    .step = t->flows.of_event[at]},
         json_pack("{s:i, s:i, s:i}", "passed", passed, "executed", executed, "dropped",
-                  rows - passed - executed));
+                  c->rows - passed - executed));
 }
 
+/* The flow of its observation ends here, or with the chunk that is executed then. */
 static void put_release(struct trace *t, const struct tec_flight_event *e, size_t at)
 {
+    const struct chunk c = chunk_of(t, e, at);
+    enum tec_flow_step step = t->flows.of_event[at];
+    if (c.rows && step == TEC_FLOW_ENDS)
+        step = TEC_FLOW_GOES_ON;
     put(t,
         &(struct tec_tracing_event){.track = track_of(t, e),
                                     .name = e->flag ? "actions leave late" : "actions leave",
                                     .start_ns = e->t_ns,
                                     .end_ns = e->t_ns,
                                     .flow = flow_of(FLOW_OBSERVATION, e->session, e->frame),
-                                    .step = TEC_FLOW_GOES_ON},
+                                    .step = step},
         json_pack("{s:i}", "slack_us", e->more));
-    put_chunk(t, e, at);
+    if (c.rows)
+        put_chunk(t, e, at, &c);
 }
 
 static void put_left_out(struct trace *t, const struct tec_flight_event *e, size_t at)
@@ -394,11 +411,12 @@ enum tec_status tec_tracing_of_flight(struct tec_tracing_sink *s, struct tec_fli
     struct trace t = {.s = s, .f = f, .from_ns = INT64_MIN};
     if (last_ns > 0)
         t.from_ns = f->events[f->n_events - 1].t_ns - last_ns;
+    TEC_TRY(tec_tracing_flows_find(&t.flows, f, t.from_ns, &f->arena, err));
     tec_tracing_begin(s);
     make_tracks(&t);
     enum tec_status status = TEC_OK;
     for (size_t i = 0; i < f->n_frames && status == TEC_OK; i++)
-        status = put_frame(&t, &f->frames[i], err);
+        status = put_frame(&t, i, err);
     for (size_t i = 0; i < f->n_launches; i++)
         put_launch(&t, &f->launches[i]);
     for (size_t i = 0; i < f->n_events; i++)
