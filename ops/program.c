@@ -17,6 +17,13 @@ void tec_program_init(struct tec_program *program, struct tec_arena *arena, cons
     *program = (struct tec_program){.arena = arena, .name = name, .status = TEC_OK};
 }
 
+enum tec_status tec_program_status(const struct tec_program *program, struct tec_error *err)
+{
+    if (program->status != TEC_OK && err)
+        *err = program->err;
+    return program->status;
+}
+
 static void remember(struct tec_program *program, enum tec_status status)
 {
     if (program->status == TEC_OK)

@@ -59,6 +59,9 @@ void tec_program_mark(struct tec_program *program, int mark);
 void tec_program_repeat(struct tec_program *program, const int *count, const int *stop);
 void tec_program_repeat_end(struct tec_program *program);
 
+/* The first failure while building, with its message in *err (NULL is allowed). */
+enum tec_status tec_program_status(const struct tec_program *program, struct tec_error *err);
+
 /* The program may be recorded in pieces, one of which begins with the next step: never inside a
  * repeat. What lives from one piece to the next stays where it is. */
 void tec_program_cut(struct tec_program *program);

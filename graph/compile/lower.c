@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-static struct tec_plan_part *add_part(struct tec_plan *p, enum tec_part_kind kind, const char *name,
-                                      bool beside)
+struct tec_plan_part *tec_plan_add_part(struct tec_plan *p, enum tec_part_kind kind,
+                                        const char *name, bool beside)
 {
     struct tec_plan_part *part = &p->parts[p->n_parts++];
     part->kind = kind;
@@ -15,7 +15,7 @@ static struct tec_plan_part *add_part(struct tec_plan *p, enum tec_part_kind kin
     return part;
 }
 
-static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *part)
+static struct tec_lower context_of(struct tec_plan *p, struct tec_plan_part *part)
 {
     return (struct tec_lower){.program = &part->program,
                               .model = p->model,
@@ -53,9 +53,31 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .taps = p->spec.taps ? &part->taps : NULL};
 }
 
-static enum tec_status lower_node(struct tec_lower *l, enum tec_node_id node, struct tec_error *err)
+/* Lower a node into a part whose tables are there, up to a mark. */
+static enum tec_status lower_node(struct tec_plan *p, struct tec_plan_part *part,
+                                  void (*lower)(struct tec_lower *l), int mark,
+                                  struct tec_error *err)
 {
-    return tec_node_kinds[node]->lower(l, err);
+    struct tec_lower l = context_of(p, part);
+    lower(&l);
+    tec_program_mark(&part->program, mark);
+    return tec_program_status(&part->program, err);
+}
+
+static enum tec_status take_prefix(struct tec_plan *p, struct tec_plan_part *part,
+                                   struct tec_table_block *block,
+                                   const struct tec_prefix_limits *limits, struct tec_error *err)
+{
+    return tec_table_init(block, &tec_prefix_tables, &part->prefix, &part->prefix_device, limits,
+                          p->device, &p->arena, err);
+}
+
+static enum tec_status take_decode(struct tec_plan *p, struct tec_plan_part *part,
+                                   struct tec_table_block *block,
+                                   const struct tec_decode_limits *limits, struct tec_error *err)
+{
+    return tec_table_init(block, &tec_decode_tables, &part->decode, &part->decode_device, limits,
+                          p->device, &p->arena, err);
 }
 
 /* Whether an action node may be given an earlier chunk. */
@@ -75,7 +97,7 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
                        : beside ? "private.beside"
                                 : "private";
     bool shares = p->spec.shares && n == 1 && !beside && !p->spec.interpret;
-    struct tec_plan_part *part = add_part(p, kind, name ? name : "frame", beside);
+    struct tec_plan_part *part = tec_plan_add_part(p, kind, name ? name : "frame", beside);
     part->action = action ? p->spec.frame_action : 0;
     part->batch = n;
     const struct tec_prefix_limits limits = {.model = p->model,
@@ -89,30 +111,26 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
                                                  action && p->spec.actions[part->action].fixed > 0,
                                              .most = n,
                                              .knows = shares};
-    TEC_TRY(tec_table_prefix_init(&part->block, &part->prefix, &part->prefix_device, &limits,
-                                  p->device, &p->arena, err));
-    p->bytes.frames += (int64_t)(part->block.size + part->block.pixels_size);
+    TEC_TRY(take_prefix(p, part, &part->block, &limits, err));
     if (action && tec_model_heads(p->model) && !p->model->program) {
         const struct tec_decode_limits choice = {.batch = p->model->head.rows, .max_tokens = 1};
-        TEC_TRY(tec_table_decode_init(&part->choice, &part->decode, &part->decode_device, &choice,
-                                      p->device, &p->arena, err));
-        p->bytes.frames += (int64_t)part->choice.size;
+        TEC_TRY(take_decode(p, part, &part->choice, &choice, err));
     }
-    struct tec_lower l = lower_into(p, part);
+    struct tec_lower l = context_of(p, part);
     bool cut = frame && action && p->spec.interpret; /* each node is a launch of its own */
     part->n_slices = cut ? 2 : frame ? 0 : p->spec.slices;
     l.cuts = !frame && part->n_slices > 1;
     l.picture_rows = shares ? p->picture_rows : NULL;
-    TEC_TRY(lower_node(&l, TEC_NODE_prefill, err));
+    tec_node_prefill.lower(&l);
     part->picture_steps = l.picture_steps;
     tec_program_mark(&part->program, TEC_MARK_PREFILL);
     if (cut)
         tec_program_cut(&part->program);
     if (action) {
-        TEC_TRY(lower_node(&l, TEC_NODE_action, err));
+        tec_node_action.lower(&l);
         tec_program_mark(&part->program, TEC_MARK_ACTION);
     }
-    return TEC_OK;
+    return tec_program_status(&part->program, err);
 }
 
 /* The frame of one session, and those of several together. */
@@ -129,7 +147,8 @@ static enum tec_status lower_frames(struct tec_plan *p, struct tec_error *err)
 static enum tec_status lower_action(struct tec_plan *p, int action, struct tec_error *err)
 {
     const char *name = tec_arena_printf(&p->arena, "action.%d", action);
-    struct tec_plan_part *part = add_part(p, TEC_PART_ACTION, name ? name : "action", false);
+    struct tec_plan_part *part =
+        tec_plan_add_part(p, TEC_PART_ACTION, name ? name : "action", false);
     part->action = action;
     const struct tec_prefix_limits limits = {.model = p->model,
                                              .max_rows = 1,
@@ -138,13 +157,8 @@ static enum tec_status lower_action(struct tec_plan *p, int action, struct tec_e
                                              .max_keys = tec_plan_keys(p),
                                              .guided = guides(p, action),
                                              .fixed = p->spec.actions[action].fixed > 0};
-    TEC_TRY(tec_table_prefix_init(&part->block, &part->prefix, &part->prefix_device, &limits,
-                                  p->device, &p->arena, err));
-    p->bytes.frames += (int64_t)part->block.size;
-    struct tec_lower l = lower_into(p, part);
-    TEC_TRY(lower_node(&l, TEC_NODE_action, err));
-    tec_program_mark(&part->program, TEC_MARK_ACTION);
-    return TEC_OK;
+    TEC_TRY(take_prefix(p, part, &part->block, &limits, err));
+    return lower_node(p, part, tec_node_action.lower, TEC_MARK_ACTION, err);
 }
 
 static enum tec_status lower_actions(struct tec_plan *p, struct tec_error *err)
@@ -159,7 +173,8 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
                                     struct tec_error *err)
 {
     const char *name = tec_arena_printf(&p->arena, "decode.b%d%s", batch, beside ? ".beside" : "");
-    struct tec_plan_part *part = add_part(p, TEC_PART_DECODE, name ? name : "decode", beside);
+    struct tec_plan_part *part =
+        tec_plan_add_part(p, TEC_PART_DECODE, name ? name : "decode", beside);
     part->batch = batch;
     const struct tec_decode_limits limits = {.batch = batch,
                                              .max_tokens = p->spec.max_k,
@@ -170,13 +185,8 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
                                              .words = p->used_words,
                                              .draws = p->spec.draws,
                                              .chooses = p->spec.trie_nodes > 0};
-    TEC_TRY(tec_table_decode_init(&part->block, &part->decode, &part->decode_device, &limits,
-                                  p->device, &p->arena, err));
-    p->bytes.frames += (int64_t)part->block.size;
-    struct tec_lower l = lower_into(p, part);
-    TEC_TRY(lower_node(&l, TEC_NODE_decode, err));
-    tec_program_mark(&part->program, TEC_MARK_DECODE);
-    return TEC_OK;
+    TEC_TRY(take_decode(p, part, &part->block, &limits, err));
+    return lower_node(p, part, tec_node_decode.lower, TEC_MARK_DECODE, err);
 }
 
 /* Lowers a forward of the next token of each request and of the tokens that a draft proposes behind
@@ -184,33 +194,25 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
 static enum tec_status lower_verify(struct tec_plan *p, int batch, struct tec_error *err)
 {
     const char *name = tec_arena_printf(&p->arena, "verify.b%d", batch);
-    struct tec_plan_part *part = add_part(p, TEC_PART_VERIFY, name ? name : "verify", false);
+    struct tec_plan_part *part =
+        tec_plan_add_part(p, TEC_PART_VERIFY, name ? name : "verify", false);
     part->batch = batch;
     const struct tec_decode_limits limits = {.batch = batch * (1 + p->spec.draft_tokens),
                                              .max_tokens = 1,
                                              .words = p->used_words,
                                              .draws = p->spec.draws,
                                              .chooses = p->spec.trie_nodes > 0};
-    TEC_TRY(tec_table_decode_init(&part->block, &part->decode, &part->decode_device, &limits,
-                                  p->device, &p->arena, err));
-    p->bytes.frames += (int64_t)part->block.size;
-    struct tec_lower l = lower_into(p, part);
-    TEC_TRY(lower_node(&l, TEC_NODE_decode, err));
-    tec_program_mark(&part->program, TEC_MARK_DECODE);
-    return TEC_OK;
+    TEC_TRY(take_decode(p, part, &part->block, &limits, err));
+    return lower_node(p, part, tec_node_decode.lower, TEC_MARK_DECODE, err);
 }
 
 static enum tec_status lower_score(struct tec_plan *p, bool beside, struct tec_error *err)
 {
     struct tec_plan_part *part =
-        add_part(p, TEC_PART_SCORE, beside ? "score.beside" : "score", beside);
-    TEC_TRY(tec_table_score_init(&part->block, &part->score, &part->score_device, &p->spec.trees,
-                                 p->device, &p->arena, err));
-    p->bytes.frames += (int64_t)part->block.size;
-    struct tec_lower l = lower_into(p, part);
-    TEC_TRY(lower_node(&l, TEC_NODE_score, err));
-    tec_program_mark(&part->program, TEC_MARK_SCORE);
-    return TEC_OK;
+        tec_plan_add_part(p, TEC_PART_SCORE, beside ? "score.beside" : "score", beside);
+    TEC_TRY(tec_table_init(&part->block, &tec_score_tables, &part->score, &part->score_device,
+                           &p->spec.trees, p->device, &p->arena, err));
+    return lower_node(p, part, tec_node_score.lower, TEC_MARK_SCORE, err);
 }
 
 /* Lowers the parts of requests: a prefill alone, each captured batch, a tree of texts. */
@@ -227,7 +229,7 @@ static enum tec_status lower_requests(struct tec_plan *p, bool beside, struct te
 
 static enum tec_status lower_packed(struct tec_plan *p, struct tec_error *err)
 {
-    struct tec_plan_part *part = add_part(p, TEC_PART_PACKED, "packed", false);
+    struct tec_plan_part *part = tec_plan_add_part(p, TEC_PART_PACKED, "packed", false);
     const struct tec_plan_spec *s = &p->spec;
     const struct tec_prefix_limits prefix = {.model = p->model,
                                              .max_rows = s->rings * s->frame_tokens,
@@ -237,27 +239,17 @@ static enum tec_status lower_packed(struct tec_plan *p, struct tec_error *err)
                                              .more_rows = s->rings * s->stages - 1,
                                              .gathers = s->gathers};
     const struct tec_decode_limits choice = {.batch = s->rings * s->stages, .max_tokens = 1};
-    TEC_TRY(tec_table_prefix_init(&part->block, &part->prefix, &part->prefix_device, &prefix,
-                                  p->device, &p->arena, err));
-    TEC_TRY(tec_table_decode_init(&part->choice, &part->decode, &part->decode_device, &choice,
-                                  p->device, &p->arena, err));
-    p->bytes.frames += (int64_t)(part->block.size + part->block.pixels_size + part->choice.size);
-    struct tec_lower l = lower_into(p, part);
-    TEC_TRY(tec_lower_packed(&l, err));
-    tec_program_mark(&part->program, TEC_MARK_PACKED);
-    return TEC_OK;
+    TEC_TRY(take_prefix(p, part, &part->block, &prefix, err));
+    TEC_TRY(take_decode(p, part, &part->choice, &choice, err));
+    return lower_node(p, part, tec_lower_packed, TEC_MARK_PACKED, err);
 }
 
 static enum tec_status lower_shift(struct tec_plan *p, struct tec_error *err)
 {
-    struct tec_plan_part *part = add_part(p, TEC_PART_SHIFT, "shift", false);
-    TEC_TRY(tec_moves_init(&part->block, &part->moves, &part->moves_device, p->spec.stages,
-                           p->device, &p->arena, err));
-    p->bytes.frames += (int64_t)part->block.size;
-    struct tec_lower l = lower_into(p, part);
-    TEC_TRY(tec_lower_shift(&l, err));
-    tec_program_mark(&part->program, TEC_MARK_SHIFT);
-    return TEC_OK;
+    struct tec_plan_part *part = tec_plan_add_part(p, TEC_PART_SHIFT, "shift", false);
+    TEC_TRY(tec_table_init(&part->block, &tec_move_tables, &part->moves, &part->moves_device,
+                           &p->spec.stages, p->device, &p->arena, err));
+    return lower_node(p, part, tec_lower_shift, TEC_MARK_SHIFT, err);
 }
 
 /* A ring's forwards, with a new sequence and without, and its moves. */
@@ -273,43 +265,51 @@ static enum tec_status lower_ring(struct tec_plan *p, struct tec_error *err)
     return p->spec.shifts && copies ? lower_shift(p, err) : TEC_OK;
 }
 
-/* The pictures of a recalled prompt have a table of their own: its rows are the recall's. */
-static enum tec_status add_pictures(struct tec_plan *p, struct tec_plan_part *part,
-                                    struct tec_error *err)
-{
-    const struct tec_prefix_limits limits = {.model = p->model,
-                                             .max_rows = 1,
-                                             .max_text = 1,
-                                             .max_pictures = p->spec.pictures,
-                                             .scratch_slot = -1};
-    TEC_TRY(tec_table_prefix_init(&part->seen, &part->prefix, &part->prefix_device, &limits,
-                                  p->device, &p->arena, err));
-    p->bytes.frames += (int64_t)(part->seen.size + part->seen.pixels_size);
-    return TEC_OK;
-}
-
-/* Lowers the parts of a memory: a prompt of its segments, and segments by themselves. */
-static enum tec_status lower_memory(struct tec_plan *p, struct tec_error *err)
+/* Lowers a prompt of a memory's segments. Its pictures have a table of their own: their rows are
+ * the recall's. */
+static enum tec_status lower_recall(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &p->spec;
-    struct tec_plan_part *part = add_part(p, TEC_PART_RECALL, "recall", false);
+    struct tec_plan_part *part = tec_plan_add_part(p, TEC_PART_RECALL, "recall", false);
     const struct tec_recall_limits limits = {.max_rows = s->frame_tokens,
                                              .max_segments = s->segments};
-    TEC_TRY(tec_table_recall_init(&part->block, &part->recall, &part->recall_device, &limits,
-                                  p->device, &p->arena, err));
-    p->bytes.frames += (int64_t)part->block.size + part->recall.ld_mass * 4LL * s->frame_tokens;
+    const struct tec_prefix_limits pictures = {.model = p->model,
+                                               .max_rows = 1,
+                                               .max_text = 1,
+                                               .max_pictures = s->pictures,
+                                               .scratch_slot = -1};
+    TEC_TRY(tec_table_init(&part->block, &tec_recall_tables, &part->recall, &part->recall_device,
+                           &limits, p->device, &p->arena, err));
+    p->bytes.frames += part->recall.ld_mass * 4LL * s->frame_tokens;
     part->n_slices = 2 * p->model->text.stack.layers;
     if (s->pictures > 0)
-        TEC_TRY(add_pictures(p, part, err));
-    struct tec_lower recall = lower_into(p, part);
-    TEC_TRY(lower_node(&recall, TEC_NODE_memory_load, err));
-    part = add_part(p, TEC_PART_REMEMBER, "remember", false);
-    TEC_TRY(tec_table_remember_init(&part->block, &part->remember, &part->remember_device,
-                                    s->segment_tokens, s->segment_tokens, p->device, &p->arena,
-                                    err));
-    p->bytes.frames += (int64_t)part->block.size;
-    struct tec_lower remember = lower_into(p, part);
-    return lower_node(&remember, TEC_NODE_remember, err);
+        TEC_TRY(take_prefix(p, part, &part->seen, &pictures, err));
+    struct tec_lower l = context_of(p, part);
+    tec_node_memory_load.lower(&l);
+    return tec_program_status(&part->program, err);
+}
+
+/* Lowers segments by themselves. */
+static enum tec_status lower_remember(struct tec_plan *p, struct tec_error *err)
+{
+    int tokens = p->spec.segment_tokens;
+    struct tec_plan_part *part = tec_plan_add_part(p, TEC_PART_REMEMBER, "remember", false);
+    const struct tec_remember_limits limits = {.rows = tokens, .segments = tokens};
+    TEC_TRY(tec_table_init(&part->block, &tec_remember_tables, &part->remember,
+                           &part->remember_device, &limits, p->device, &p->arena, err));
+    struct tec_lower l = context_of(p, part);
+    tec_node_remember.lower(&l);
+    return tec_program_status(&part->program, err);
+}
+
+static void count_bytes(struct tec_byte_plan *bytes, const struct tec_plan_part *part)
+{
+    const struct tec_table_block *blocks[] = {&part->block, &part->choice, &part->seen};
+    for (int i = 0; i < 3; i++)
+        bytes->frames += (int64_t)(blocks[i]->size + blocks[i]->pixels_size);
+    for (int t = 0; t < part->taps.n; t++)
+        if (part->taps.blocks[t])
+            bytes->taps += (int64_t)part->taps.items[t].rows * part->taps.items[t].ld * 4;
 }
 
 enum tec_status tec_pass_lower(struct tec_plan *p, struct tec_error *err)
@@ -319,22 +319,15 @@ enum tec_status tec_pass_lower(struct tec_plan *p, struct tec_error *err)
     else if (!p->spec.secondary)
         TEC_TRY(lower_frames(p, err));
     TEC_TRY(lower_actions(p, err));
-    if (p->spec.segments)
-        TEC_TRY(lower_memory(p, err));
+    if (p->spec.segments) {
+        TEC_TRY(lower_recall(p, err));
+        TEC_TRY(lower_remember(p, err));
+    }
     if (p->spec.request_slots || p->spec.isolated)
         TEC_TRY(lower_requests(p, false, err));
     if (p->spec.beside)
         TEC_TRY(lower_requests(p, true, err));
-    for (int i = 0; i < p->n_parts; i++) {
-        struct tec_plan_part *part = &p->parts[i];
-        if (part->program.status != TEC_OK) {
-            if (err)
-                *err = part->program.err;
-            return part->program.status;
-        }
-        for (int t = 0; t < part->taps.n; t++)
-            if (part->taps.blocks[t])
-                p->bytes.taps += (int64_t)part->taps.items[t].rows * part->taps.items[t].ld * 4;
-    }
+    for (int i = 0; i < p->n_parts; i++)
+        count_bytes(&p->bytes, &p->parts[i]);
     return TEC_OK;
 }

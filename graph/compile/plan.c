@@ -39,16 +39,49 @@ int tec_plan_keys(const struct tec_plan *p)
     return reads ? s->frame_tokens + s->prompt_tokens + s->new_tokens : 0;
 }
 
+/* Slots of a space of its own: what lies in them is in no region. */
+static enum tec_status make_space(struct tec_plan *p, struct tec_kv_space *space,
+                                  const struct tec_kv_shape *shape, int slots,
+                                  struct tec_error *err)
+{
+    tec_kv_space_init(space, shape);
+    tec_kv_space_reserve(space, slots);
+    TEC_TRY(tec_kv_space_create(space, p->device, &p->arena, err));
+    p->bytes.kv += tec_kv_space_bytes(space);
+    return TEC_OK;
+}
+
 /* Projected keys are float32, as their projections are. Action nodes share the place: they run one
  * after the other, each makes its own. */
 static enum tec_status make_crossed(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_model_program *f = p->model->program;
-    tec_kv_space_init(&p->crossed, &(struct tec_kv_shape){f->n_projected, f->kept.kv_heads,
-                                                          f->kept.head_dim, false});
-    tec_kv_space_reserve(&p->crossed, tec_plan_keys(p));
-    TEC_TRY(tec_kv_space_create(&p->crossed, p->device, &p->arena, err));
-    p->bytes.kv += tec_kv_space_bytes(&p->crossed);
+    const struct tec_kv_shape shape = {f->n_projected, f->kept.kv_heads, f->kept.head_dim, false};
+    return make_space(p, &p->crossed, &shape, tec_plan_keys(p), err);
+}
+
+/* A private tail, a slot that nobody reads, and where there is a penalty the tokens seen, of each
+ * request slot. */
+static enum tec_status take_request_slots(struct tec_plan *p, struct tec_error *err)
+{
+    const struct tec_plan_spec *s = &p->spec;
+    size_t n = (size_t)s->request_slots + 1;
+    p->used_words = s->penalty > 0.0F && s->penalty != 1.0F ? (p->model->text.vocab + 31) / 32 : 0;
+    p->tails = TEC_NEW(&p->arena, n, int);
+    p->trash = TEC_NEW(&p->arena, n, int);
+    p->used = p->used_words ? TEC_NEW(&p->arena, n, unsigned *) : NULL;
+    bool all = p->tails && p->trash && (p->used || !p->used_words);
+    for (int i = 0; all && p->used && i < s->request_slots; i++) {
+        p->used[i] = TEC_NEW(&p->arena, (size_t)p->used_words, unsigned);
+        all = p->used[i] != NULL;
+    }
+    if (!all)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d request slots", s->request_slots);
+    for (int i = 0; i < s->request_slots; i++)
+        p->tails[i] = tec_kv_space_reserve(&p->space, s->prompt_tokens + s->new_tokens);
+    int trash = tec_kv_space_reserve(&p->space, s->request_slots + 1);
+    for (int i = 0; i < s->request_slots; i++)
+        p->trash[i] = trash + i;
     return TEC_OK;
 }
 
@@ -59,7 +92,9 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     const struct tec_plan_spec *s = &p->spec;
     const struct tec_stack *t = tec_model_kept(p->model);
     bool bf16 = p->weights->bf16 && !p->model->text.keys_f32;
-    tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
+    const struct tec_kv_shape shape = {t->layers, t->kv_heads, t->head_dim, bf16};
+    const struct tec_kv_shape one_layer = {1, t->kv_heads, t->head_dim, bf16};
+    tec_kv_space_init(&p->space, &shape);
     /* A request holds on to a region of a ring; where keys move it is a copy, as each session's
      * newest is. */
     int sessions = s->sessions > 1 ? s->sessions : 1;
@@ -70,24 +105,7 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d regions", regions);
     TEC_TRY(tec_kv_pool_init(&p->prefixes, &p->space, regions,
                              s->stages ? s->ring_tokens : s->frame_tokens, &p->arena, err));
-    p->tails = TEC_NEW(&p->arena, (size_t)s->request_slots + 1, int);
-    p->trash = TEC_NEW(&p->arena, (size_t)s->request_slots + 1, int);
-    if (!p->tails || !p->trash)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d request slots", s->request_slots);
-    for (int i = 0; i < s->request_slots; i++)
-        p->tails[i] = tec_kv_space_reserve(&p->space, s->prompt_tokens + s->new_tokens);
-    p->used_words = s->penalty > 0.0F && s->penalty != 1.0F ? (p->model->text.vocab + 31) / 32 : 0;
-    p->used = p->used_words ? TEC_NEW(&p->arena, (size_t)s->request_slots + 1, unsigned *) : NULL;
-    for (int i = 0; p->used && i < s->request_slots; i++) {
-        p->used[i] = TEC_NEW(&p->arena, (size_t)p->used_words, unsigned);
-        if (!p->used[i])
-            return tec_fail(err, TEC_NO_MEMORY, "no memory for %d request slots", s->request_slots);
-    }
-    if (p->used_words && !p->used)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d request slots", s->request_slots);
-    int trash = tec_kv_space_reserve(&p->space, s->request_slots + 1);
-    for (int i = 0; i < s->request_slots; i++)
-        p->trash[i] = trash + i;
+    TEC_TRY(take_request_slots(p, err));
     for (int i = 0; i < s->n_actions; i++)
         p->scratch_slots[i] =
             tec_kv_space_reserve(&p->space, tec_plan_together(p) * tec_suffix_rows(p->model));
@@ -98,32 +116,21 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     TEC_TRY(tec_kv_space_create(&p->space, p->device, &p->arena, err));
     p->bytes.kv = tec_kv_space_bytes(&p->space);
     if (s->segments) {
-        tec_kv_space_init(&p->kept,
-                          &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
-        tec_kv_space_reserve(&p->kept, s->segment_tokens);
-        TEC_TRY(tec_kv_space_create(&p->kept, p->device, &p->arena, err));
-        p->bytes.kv += tec_kv_space_bytes(&p->kept) + (int64_t)tec_plan_recall_bytes(p);
+        TEC_TRY(make_space(p, &p->kept, &shape, s->segment_tokens, err));
+        p->bytes.kv += (int64_t)tec_plan_recall_bytes(p);
     }
     if (tec_plan_keys(p))
         TEC_TRY(make_crossed(p, err));
-    if (!s->gathers)
-        return TEC_OK;
-    tec_kv_space_init(&p->gathered, &(struct tec_kv_shape){1, t->kv_heads, t->head_dim, bf16});
-    tec_kv_space_reserve(&p->gathered, s->rings * s->stages * s->ring_tokens);
-    TEC_TRY(tec_kv_space_create(&p->gathered, p->device, &p->arena, err));
-    p->bytes.kv += tec_kv_space_bytes(&p->gathered);
-    return TEC_OK;
+    int slots = s->rings * s->stages * s->ring_tokens;
+    return s->gathers ? make_space(p, &p->gathered, &one_layer, slots, err) : TEC_OK;
 }
 
 /* KV scratch of rows that nobody reads later: one layer, in float32, as it is small. */
 static enum tec_status make_tower(struct tec_plan *p, struct tec_kv_space *space, int kv_heads,
                                   int head_dim, int rows, struct tec_error *err)
 {
-    tec_kv_space_init(space, &(struct tec_kv_shape){1, kv_heads, head_dim, false});
-    tec_kv_space_reserve(space, rows);
-    TEC_TRY(tec_kv_space_create(space, p->device, &p->arena, err));
-    p->bytes.kv += tec_kv_space_bytes(space);
-    return TEC_OK;
+    const struct tec_kv_shape shape = {1, kv_heads, head_dim, false};
+    return make_space(p, space, &shape, rows, err);
 }
 
 /* Allocate what the parts of a stream write besides their activations: tower KV and scratch. */
@@ -238,19 +245,32 @@ static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *
     return TEC_OK;
 }
 
-enum tec_status tec_plan_create(struct tec_plan **out, const struct tec_plan_inputs *inputs,
-                                struct tec_heap *heap, struct tec_error *err)
+/* An empty plan with its arena. */
+static struct tec_plan *new_plan(const struct tec_model *model, const struct tec_weights *weights,
+                                 struct tec_device *device, struct tec_heap *heap,
+                                 struct tec_error *err)
 {
     struct tec_plan *p = tec_heap_get(heap, sizeof *p);
-    if (!p)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a plan");
-    p->spec = *inputs->spec;
-    p->model = inputs->model;
-    p->weights = inputs->weights;
-    p->device = inputs->device;
+    if (!p) {
+        tec_fail(err, TEC_NO_MEMORY, "no memory for a plan");
+        return NULL;
+    }
+    p->model = model;
+    p->weights = weights;
+    p->device = device;
     p->heap = heap;
     tec_arena_init(&p->arena, heap);
-    enum tec_status status = create(p, inputs, err);
+    return p;
+}
+
+enum tec_status tec_plan_create(struct tec_plan **out, const struct tec_plan_inputs *in,
+                                struct tec_heap *heap, struct tec_error *err)
+{
+    struct tec_plan *p = new_plan(in->model, in->weights, in->device, heap, err);
+    if (!p)
+        return TEC_NO_MEMORY;
+    p->spec = *in->spec;
+    enum tec_status status = create(p, in, err);
     if (status != TEC_OK) {
         tec_plan_destroy(p);
         return status;
@@ -263,19 +283,10 @@ enum tec_status tec_plan_begin(struct tec_plan **out, const struct tec_model *mo
                                const struct tec_weights *weights, struct tec_device *device,
                                struct tec_heap *heap, struct tec_error *err)
 {
-    struct tec_plan *p = tec_heap_get(heap, sizeof *p);
+    struct tec_plan *p = new_plan(model, weights, device, heap, err);
     if (!p)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a plan");
-    p->model = model;
-    p->weights = weights;
-    p->device = device;
-    p->heap = heap;
-    tec_arena_init(&p->arena, heap);
-    struct tec_plan_part *part = &p->parts[p->n_parts++];
-    part->kind = TEC_PART_ENCODE;
-    part->name = "encode";
-    part->taps.arena = &p->arena;
-    tec_program_init(&part->program, &p->arena, part->name);
+        return TEC_NO_MEMORY;
+    tec_plan_add_part(p, TEC_PART_ENCODE, "encode", false);
     *out = p;
     return TEC_OK;
 }

@@ -209,6 +209,10 @@ static inline int tec_plan_batch(const struct tec_plan *plan)
     return plan->spec.n_batches ? plan->spec.batches[plan->spec.n_batches - 1] : 1;
 }
 
+/* lower.c: a part without commands. */
+struct tec_plan_part *tec_plan_add_part(struct tec_plan *plan, enum tec_part_kind kind,
+                                        const char *name, bool beside);
+
 /* A plan of one part alone, "encode", for a caller who lowers into it: empty, with its arena. */
 enum tec_status tec_plan_begin(struct tec_plan **out, const struct tec_model *model,
                                const struct tec_weights *weights, struct tec_device *device,

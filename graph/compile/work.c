@@ -11,15 +11,20 @@ enum { MAX_COUNTS = 21 + TEC_MAX_CAMERAS + 2 * TEC_MAX_TOWERS + TEC_SCORE_CHUNKS
 const char *const tec_stage_names[TEC_STAGE_COUNT] = {"pictures", "prefix", "action", "decode",
                                                       "shift"};
 
-struct list {
+/* The counts of a part at some sizes: in step `turn` of a loop, or in that piece of a recall. */
+struct counting {
+    const struct tec_plan *plan;
+    const struct tec_plan_part *part;
+    const struct tec_work_size *size;
+    int turn;
     struct tec_live items[MAX_COUNTS];
     int n;
 };
 
-static void put(struct list *list, const int *count, int64_t rows, int64_t visible, int64_t keys)
+static void put(struct counting *c, const int *count, int64_t rows, int64_t visible, int64_t keys)
 {
     if (count)
-        list->items[list->n++] = (struct tec_live){count, rows, visible, keys};
+        c->items[c->n++] = (struct tec_live){count, rows, visible, keys};
 }
 
 static int64_t prefix_rows(const struct tec_plan *plan, const struct tec_work_size *size)
@@ -49,45 +54,48 @@ static int64_t visible_in_prefix(const struct tec_plan *plan, int64_t pictures, 
 
 /* Rows before the patches are computed for every picture that there can be; those of a picture see
  * it and themselves. */
-static void count_tower(struct list *list, const struct tec_plan *plan, const int *count,
-                        const struct tec_tower *tower, int64_t patches)
+static void count_tower(struct counting *c, const int *count, const struct tec_tower *tower,
+                        int64_t patches)
 {
+    const struct tec_plan *plan = c->plan;
     int64_t before = (int64_t)plan->spec.pictures * tower->prefix_rows, rows = before + patches;
     if (tower->prefix_rows)
-        put(list, count, rows, rows * (tower->prefix_rows + plan->model->vision.patches), rows);
+        put(c, count, rows, rows * (tower->prefix_rows + plan->model->vision.patches), rows);
 }
 
 /* Patches, which see those of their own picture, and the rows that they become. */
-static void count_patches(struct list *list, const struct tec_vision *v,
-                          const struct tec_prefix_table *t, int pictures)
+static void count_patches(struct counting *c, int pictures)
 {
+    const struct tec_vision *v = &c->plan->model->vision;
+    const struct tec_prefix_table *t = &c->part->prefix_device;
     int64_t patches = tec_vision_patches(v, pictures), seen = v->n_sizes ? 0 : patches * v->patches;
     for (int i = 0; i < pictures && i < v->n_sizes; i++) {
         int64_t n = tec_vision_patches(v, i + 1) - tec_vision_patches(v, i);
-        put(list, t->each + i, n, 0, 0);
+        put(c, t->each + i, n, 0, 0);
         seen += n * n;
     }
-    put(list, t->n_patches, patches, seen, patches);
+    put(c, t->n_patches, patches, seen, patches);
     if (t->n_image != t->n_patches)
-        put(list, t->n_image, tec_vision_tokens(v, pictures), 0, 0);
+        put(c, t->n_image, tec_vision_tokens(v, pictures), 0, 0);
 }
 
 /* Pictures, their patches, and the rows that towers make of them. */
-static void count_pictures(struct list *list, const struct tec_plan *plan,
-                           const struct tec_prefix_table *t, const struct tec_work_size *size)
+static void count_pictures(struct counting *c)
 {
-    const struct tec_vision *v = &plan->model->vision;
+    const struct tec_vision *v = &c->plan->model->vision;
+    const struct tec_prefix_table *t = &c->part->prefix_device;
+    const struct tec_work_size *size = c->size;
     int64_t pictures = tec_vision_tokens(v, size->pictures);
     int64_t patches = tec_vision_patches(v, size->pictures);
     int seen = size->known ? 0 : size->pictures;
-    put(list, t->n_known, size->known ? pictures : 0, 0, 0);
-    put(list, t->n_pictures, seen, 0, 0);
-    count_patches(list, v, t, seen);
+    put(c, t->n_known, size->known ? pictures : 0, 0, 0);
+    put(c, t->n_pictures, seen, 0, 0);
+    count_patches(c, seen);
     for (int i = 0; i < v->n_towers; i++)
         if (!size->known)
-            count_tower(list, plan, t->towers[i].count, &v->towers[i], patches);
+            count_tower(c, t->towers[i].count, &v->towers[i], patches);
         else if (v->towers[i].prefix_rows)
-            put(list, t->towers[i].count, 0, 0, 0);
+            put(c, t->towers[i].count, 0, 0, 0);
 }
 
 /* Keys seen by the rows of a ring's other sequences: each sequence is one token ahead of the
@@ -98,10 +106,12 @@ static int64_t visible_in_ring(const struct tec_plan *plan, const struct tec_wor
     return n * (prefix_rows(plan, size) + size->made) + n * (n + 1) / 2;
 }
 
-static void count_prefix(struct list *list, const struct tec_plan *plan,
-                         const struct tec_prefix_table *t, const struct tec_work_size *size,
-                         bool packed)
+static void count_prefix(struct counting *c)
 {
+    const struct tec_plan *plan = c->plan;
+    const struct tec_prefix_table *t = &c->part->prefix_device;
+    const struct tec_work_size *size = c->size;
+    bool packed = c->part->kind == TEC_PART_PACKED;
     const struct tec_vision *v = &plan->model->vision;
     int64_t pictures = tec_vision_tokens(v, size->pictures);
     int64_t rows = prefix_rows(plan, size), suffix = t->suffix.max;
@@ -109,109 +119,85 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
     const struct tec_model_program *program = plan->model->program;
     int64_t lead = program ? program->lead : 0, unseen = lead * suffix - lead * (lead + 1) / 2;
     int64_t others = packed ? size->rows : 0, ring = packed ? visible_in_ring(plan, size) : 0;
-    count_pictures(list, plan, t, size);
-    put(list, t->n_around, size->pictures * (int64_t)(v->n_before + v->n_behind), 0, 0);
-    put(list, t->n_keys, rows, 0, rows);
+    count_pictures(c);
+    put(c, t->n_around, size->pictures * (int64_t)(v->n_before + v->n_behind), 0, 0);
+    put(c, t->n_keys, rows, 0, rows);
     if (t->max_keys)
-        put(list, t->across.count, suffix, suffix * rows, rows);
+        put(c, t->across.count, suffix, suffix * rows, rows);
     for (int i = 0; i < TEC_MAX_TOWERS; i++) {
         int64_t all = t->among[i].max;
-        put(list, t->among[i].count, all, all * all, all);
+        put(c, t->among[i].count, all, all * all, all);
     }
     int64_t rest = rows - pictures;
-    put(list, t->features.count, rows, rows * rows, rows);
-    put(list, t->asked.count, t->asked.max, t->asked.max * rows, rows);
-    put(list, t->pictured.count, t->pictured.max, t->pictured.max * pictures, pictures);
-    put(list, t->rest.count, t->rest.max, t->rest.max * rest, rest);
+    put(c, t->features.count, rows, rows * rows, rows);
+    put(c, t->asked.count, t->asked.max, t->asked.max * rows, rows);
+    put(c, t->pictured.count, t->pictured.max, t->pictured.max * pictures, pictures);
+    put(c, t->rest.count, t->rest.max, t->rest.max * rest, rest);
     int64_t marks = plan->model->text.marks ? size->pictures : 0;
-    put(list, t->n_text, size->text - marks - tec_lead_rows(plan->model) + others, 0, 0);
-    put(list, t->prefix.count, rows + others, visible_in_prefix(plan, pictures, rows) + ring,
+    put(c, t->n_text, size->text - marks - tec_lead_rows(plan->model) + others, 0, 0);
+    put(c, t->prefix.count, rows + others, visible_in_prefix(plan, pictures, rows) + ring,
         rows + ring);
     if (tec_model_heads(plan->model))
-        put(list, t->last.count, t->last.max, t->last.max * rows, rows);
+        put(c, t->last.count, t->last.max, t->last.max * rows, rows);
     else
-        put(list, t->last.count, 1 + others, rows + ring, rows + ring);
-    put(list, t->moves.count, 1 + others, 0, rows + ring);
+        put(c, t->last.count, 1 + others, rows + ring, rows + ring);
+    put(c, t->moves.count, 1 + others, 0, rows + ring);
     int64_t own =
         tec_model_asks(plan->model) || tec_model_denoises(plan->model) ? suffix : rows + suffix;
-    put(list, t->suffix.count, suffix, suffix * own - unseen, own);
-    put(list, t->n_horizon, plan->model->flow.horizon, 0, 0);
-    put(list, t->one, 1, 0, 0);
+    put(c, t->suffix.count, suffix, suffix * own - unseen, own);
+    put(c, t->n_horizon, plan->model->flow.horizon, 0, 0);
+    put(c, t->one, 1, 0, 0);
 }
 
 /* The first step repeats the last token of the prefix; each later one sees a token more. */
-static void count_decode(struct list *list, const struct tec_plan *plan,
-                         const struct tec_decode_table *t, const struct tec_work_size *size,
-                         int turn)
+static void count_decode(struct counting *c)
 {
-    int64_t visible = size->rows * (prefix_rows(plan, size) + size->made + turn);
-    if (plan->spec.stages)
-        visible = visible_in_ring(plan, size);
-    put(list, t->rows.count, size->rows, visible, visible);
-    put(list, t->moves.count, size->rows, 0, visible);
+    const struct tec_work_size *size = c->size;
+    const struct tec_decode_table *t = &c->part->decode_device;
+    int64_t visible = size->rows * (prefix_rows(c->plan, size) + size->made + c->turn);
+    if (c->plan->spec.stages)
+        visible = visible_in_ring(c->plan, size);
+    put(c, t->rows.count, size->rows, visible, visible);
+    put(c, t->moves.count, size->rows, 0, visible);
 }
 
-static void count_decode_part(struct list *list, const struct tec_plan *plan,
-                              const struct tec_plan_part *part, const struct tec_work_size *size,
-                              int turn)
+static void count_packed(struct counting *c)
 {
-    count_decode(list, plan, &part->decode_device, size, turn);
-}
-
-static void count_prefix_part(struct list *list, const struct tec_plan *plan,
-                              const struct tec_plan_part *part, const struct tec_work_size *size,
-                              int turn)
-{
-    (void)turn;
-    count_prefix(list, plan, &part->prefix_device, size, false);
-}
-
-static void count_packed_part(struct list *list, const struct tec_plan *plan,
-                              const struct tec_plan_part *part, const struct tec_work_size *size,
-                              int turn)
-{
-    (void)turn;
-    count_prefix(list, plan, &part->prefix_device, size, true);
-    put(list, part->decode_device.rows.count, 1 + size->rows, 0, 0);
+    count_prefix(c);
+    put(c, c->part->decode_device.rows.count, 1 + c->size->rows, 0, 0);
 }
 
 /* Tokens moved by a shift: the newest sequence holds its prefix, each older one a token more. */
-static void count_shift_part(struct list *list, const struct tec_plan *plan,
-                             const struct tec_plan_part *part, const struct tec_work_size *size,
-                             int turn)
+static void count_shift(struct counting *c)
 {
+    const struct tec_work_size *size = c->size;
     int64_t n = size->rows;
-    (void)turn;
-    put(list, part->moves_device.count, n, 0,
-        n * (prefix_rows(plan, size) + size->made) + n * (n - 1) / 2);
+    put(c, c->part->moves_device.count, n, 0,
+        n * (prefix_rows(c->plan, size) + size->made) + n * (n - 1) / 2);
 }
 
 /* The rows of the largest tree, `size->rows` of them: they see the prefix and what led to them. */
-static void count_score_part(struct list *list, const struct tec_plan *plan,
-                             const struct tec_plan_part *part, const struct tec_work_size *size,
-                             int turn)
+static void count_score(struct counting *c)
 {
-    const struct tec_score_table *t = &part->score_device;
-    int64_t rows = plan->spec.trees.rows, prefix = prefix_rows(plan, size);
-    (void)turn;
-    put(list, t->rows.count, rows, rows * prefix + plan->spec.trees.depths,
+    const struct tec_plan *plan = c->plan;
+    const struct tec_score_table *t = &c->part->score_device;
+    int64_t rows = plan->spec.trees.rows, prefix = prefix_rows(plan, c->size);
+    put(c, t->rows.count, rows, rows * prefix + plan->spec.trees.depths,
         plan->spec.trees.chains * prefix + plan->spec.trees.reached);
     for (int i = 0; i < t->n_chunks; i++) {
         int64_t rest = rows - (int64_t)i * TEC_SCORE_ROWS;
-        put(list, t->chunk + i, rest < TEC_SCORE_ROWS ? rest : TEC_SCORE_ROWS, 0, 0);
+        put(c, t->chunk + i, rest < TEC_SCORE_ROWS ? rest : TEC_SCORE_ROWS, 0, 0);
     }
 }
 
 /* A row for the next token of each request and for all that a draft can propose behind it, each of
  * which sees one more. */
-static void count_verify_part(struct list *list, const struct tec_plan *plan,
-                              const struct tec_plan_part *part, const struct tec_work_size *size,
-                              int turn)
+static void count_verify(struct counting *c)
 {
-    int64_t n = size->rows, drafts = plan->spec.draft_tokens;
-    int64_t seen = prefix_rows(plan, size) + size->made;
-    (void)turn;
-    put(list, part->decode_device.rows.count, n * (1 + drafts),
+    const struct tec_work_size *size = c->size;
+    int64_t n = size->rows, drafts = c->plan->spec.draft_tokens;
+    int64_t seen = prefix_rows(c->plan, size) + size->made;
+    put(c, c->part->decode_device.rows.count, n * (1 + drafts),
         n * ((1 + drafts) * seen + drafts * (drafts + 1) / 2), n * (seen + drafts));
 }
 
@@ -239,13 +225,13 @@ static struct tec_live rows_with(const struct tec_plan *plan, const struct tec_w
 
 /* Piece `turn` of the program: of a layer the first one places and makes keys, the second goes on
  * with the rows of the next. */
-static void count_recall_part(struct list *list, const struct tec_plan *plan,
-                              const struct tec_plan_part *part, const struct tec_work_size *size,
-                              int turn)
+static void count_recall(struct counting *c)
 {
-    const struct tec_recall_table *t = &part->recall_device;
+    const struct tec_plan *plan = c->plan;
+    const struct tec_work_size *size = c->size;
+    const struct tec_recall_table *t = &c->part->recall_device;
     const struct tec_work_segments *s = &size->segments;
-    int layer = turn / 2, last = plan->model->text.stack.layers - 1;
+    int layer = c->turn / 2, last = plan->model->text.stack.layers - 1;
     int64_t anew = anew_at(s, layer), fewer = anew_at(s, layer < last ? layer + 1 : last);
     int64_t placed = s->tokens - anew;
     struct tec_live now = rows_with(plan, size, anew), next = rows_with(plan, size, fewer);
@@ -253,47 +239,41 @@ static void count_recall_part(struct list *list, const struct tec_plan *plan,
     struct tec_live summed = sums == TEC_SUMS_OF_ALL ? now : rows_with(plan, size, 0);
     if (sums == TEC_SUMS_NONE)
         summed = (struct tec_live){.rows = 0};
-    put(list, t->rows[layer % 2].count, now.rows, now.visible, now.keys);
-    put(list, t->rows[(layer + 1) % 2].count, next.rows, next.visible, next.keys);
-    put(list, t->n_places, s->tokens ? (s->n * placed + s->tokens - 1) / s->tokens : 0, 0, placed);
-    put(list, t->n_summed, summed.rows, summed.visible, summed.keys);
-    put(list, t->n_ranges, (int64_t)TEC_SEGMENT_RANGES * s->n, 0, 0);
+    put(c, t->rows[layer % 2].count, now.rows, now.visible, now.keys);
+    put(c, t->rows[(layer + 1) % 2].count, next.rows, next.visible, next.keys);
+    put(c, t->n_places, s->tokens ? (s->n * placed + s->tokens - 1) / s->tokens : 0, 0, placed);
+    put(c, t->n_summed, summed.rows, summed.visible, summed.keys);
+    put(c, t->n_ranges, (int64_t)TEC_SEGMENT_RANGES * s->n, 0, 0);
     if (plan->spec.pictures < 1)
         return;
-    count_pictures(list, plan, &part->prefix_device, size);
-    put(list, part->prefix_device.n_text,
+    count_pictures(c);
+    put(c, c->part->prefix_device.n_text,
         now.rows - tec_vision_tokens(&plan->model->vision, size->pictures), 0, 0);
 }
 
 /* Segments by themselves, all equally long. */
-static void count_remember_part(struct list *list, const struct tec_plan *plan,
-                                const struct tec_plan_part *part, const struct tec_work_size *size,
-                                int turn)
+static void count_remember(struct counting *c)
 {
-    const struct tec_work_segments *s = &size->segments;
+    const struct tec_work_segments *s = &c->size->segments;
     int64_t tokens = s->tokens, each = s->n ? tokens / s->n : 0;
-    bool bidir = plan->model->text.mask == TEC_MASK_BIDIR;
-    (void)turn;
-    put(list, part->remember_device.rows.count, tokens,
+    bool bidir = c->plan->model->text.mask == TEC_MASK_BIDIR;
+    put(c, c->part->remember_device.rows.count, tokens,
         bidir ? tokens * each : tokens * (each + 1) / 2, tokens);
 }
 
-static void (*const count_part[])(struct list *list, const struct tec_plan *plan,
-                                  const struct tec_plan_part *part,
-                                  const struct tec_work_size *size, int turn) = {
-    [TEC_PART_FRAME] = count_prefix_part,  [TEC_PART_PREFIX] = count_prefix_part,
-    [TEC_PART_DECODE] = count_decode_part, [TEC_PART_VERIFY] = count_verify_part,
-    [TEC_PART_PACKED] = count_packed_part, [TEC_PART_SHIFT] = count_shift_part,
-    [TEC_PART_RECALL] = count_recall_part, [TEC_PART_REMEMBER] = count_remember_part,
-    [TEC_PART_SCORE] = count_score_part,   [TEC_PART_ACTION] = count_prefix_part,
+static void (*const count_part[])(struct counting *c) = {
+    [TEC_PART_FRAME] = count_prefix,  [TEC_PART_PREFIX] = count_prefix,
+    [TEC_PART_DECODE] = count_decode, [TEC_PART_VERIFY] = count_verify,
+    [TEC_PART_PACKED] = count_packed, [TEC_PART_SHIFT] = count_shift,
+    [TEC_PART_RECALL] = count_recall, [TEC_PART_REMEMBER] = count_remember,
+    [TEC_PART_SCORE] = count_score,   [TEC_PART_ACTION] = count_prefix,
 };
 
-static struct list counts_of(const struct tec_plan *plan, const struct tec_plan_part *part,
-                             const struct tec_work_size *size, int turn)
+static void count(struct counting *c, int turn)
 {
-    struct list list = {.n = 0};
-    count_part[part->kind](&list, plan, part, size, turn);
-    return list;
+    c->n = 0;
+    c->turn = turn;
+    count_part[c->part->kind](c);
 }
 
 /* Segments of a recall and of what is kept: they fit, and no layer computes more than the one
@@ -398,23 +378,24 @@ void tec_work_visit(const struct tec_plan *plan, const struct tec_plan_part *par
                     void (*visit)(void *user, const struct tec_call_work *work), void *user)
 {
     const struct tec_program *program = &part->program;
-    struct list list = counts_of(plan, part, size, 0);
+    struct counting c = {.plan = plan, .part = part, .size = size};
     bool after_prefill = false;
     int turn = 0, loop = 0, piece = 0;
+    count(&c, 0);
     for (int i = 0; i < program->n_steps; i++) {
         const struct tec_step *step = &program->steps[i];
         if (step->cut && part->kind == TEC_PART_RECALL)
-            list = counts_of(plan, part, size, ++piece);
+            count(&c, ++piece);
         if (step->kind == TEC_STEP_REPEAT) {
             loop = i;
         } else if (step->kind == TEC_STEP_REPEAT_END) {
             turn = turn + 1 < size->k ? turn + 1 : 0;
-            list = counts_of(plan, part, size, turn);
+            count(&c, turn);
             i = turn ? loop : i;
         } else if (step->kind == TEC_STEP_MARK) {
             after_prefill |= step->mark == TEC_MARK_PREFILL;
         } else {
-            const struct tec_counts counts = {list.items, list.n};
+            const struct tec_counts counts = {c.items, c.n};
             const struct tec_call_work work = {
                 .call = &step->call,
                 .step = i,

@@ -106,8 +106,9 @@ static enum tec_status take_memory(struct tec_encoder *e, struct tec_error *err)
     tec_kv_space_init(&p->space, &(struct tec_kv_shape){1, s->kv_heads, s->head_dim, false});
     tec_kv_space_reserve(&p->space, e->rows);
     TEC_TRY(tec_kv_space_create(&p->space, e->device, &p->arena, err));
-    TEC_TRY(tec_table_encode_init(&p->parts[0].block, &e->table, &e->device_table, e->rows,
-                                  e->texts, e->device, &p->arena, err));
+    const struct tec_encode_limits limits = {.rows = e->rows, .texts = e->texts};
+    TEC_TRY(tec_table_init(&p->parts[0].block, &tec_encode_tables, &e->table, &e->device_table,
+                           &limits, e->device, &p->arena, err));
     p->scratch[0] =
         tec_device_get(e->device, tec_device_scratch(e->device, TEC_STREAM_MAIN, s->head_dim));
     p->zero = tec_device_get(e->device, sizeof(int)); /* is 0 */
@@ -140,7 +141,8 @@ static enum tec_status compile(struct tec_encoder *e, struct tec_error *err)
                                         .out = e->out,
                                         .units = e->units,
                                         .n_units = e->n_units};
-    TEC_TRY(tec_lower_encode(&l, &encode, err));
+    tec_lower_encode(&l, &encode);
+    TEC_TRY(tec_program_status(&p->parts[0].program, err));
     return tec_plan_finish(p, err);
 }
 

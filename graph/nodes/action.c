@@ -2,15 +2,12 @@
  * or rows (built.h), or a head the tokens of its prefill's last rows. */
 #include "graph/nodes/built.h"
 
-static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
+static void lower(struct tec_lower *l)
 {
     if (l->model->program)
         tec_lower_built(l, TEC_PART_OF_ACTION);
     else
         tec_lower_next_tokens(l, l->hidden);
-    if (l->program->status != TEC_OK && err)
-        *err = l->program->err;
-    return l->program->status;
 }
 
 const struct tec_node_kind tec_node_action = {

@@ -20,8 +20,4 @@ void tec_deal_rows(struct tec_dealer *d, struct tec_rows *rows, int max, int seq
 void tec_deal_turns(struct tec_dealer *d, struct tec_prefix_table *table,
                     const struct tec_model *model, int pictures);
 
-/* Memory for both sides of block->size bytes. */
-enum tec_status tec_block_take(struct tec_table_block *block, struct tec_device *device,
-                               struct tec_arena *arena, struct tec_error *err);
-
 #endif

@@ -13,18 +13,7 @@ int tec_lower_embed(struct tec_lower *l, const struct tec_rows *rows, const int 
 {
     const struct tec_matrix *m = &l->weights->embed;
     int x = tec_program_tensor(l->program, "x", rows->max, m->k, rows->count);
-    struct tec_call call = tec_call_of(TEC_OP_embed, "embed");
-    call.out[0] = x;
-    call.bf16 = m->form == TEC_FORM_BF16;
-    call.args.embed.w = m->w;
-    call.args.embed.ids = token;
-    call.args.embed.rows = rows->count;
-    call.args.embed.first = l->zero;
-    call.args.embed.max_rows = rows->max;
-    call.args.embed.n = m->n;
-    call.args.embed.k = m->k;
-    call.args.embed.scale = l->model->text.scale;
-    tec_program_call(l->program, &call);
+    tec_lower_tokens(l, x, token, rows->count, rows->max, l->zero, l->model->text.scale);
     return x;
 }
 
@@ -131,7 +120,7 @@ void tec_lower_next_tokens(struct tec_lower *l, int h)
     choose(l, logits);
 }
 
-static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
+static void lower(struct tec_lower *l)
 {
     const struct tec_reading r = {.space = l->space,
                                   .rows = &l->decode->rows,
@@ -150,9 +139,6 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
     tec_lower_tap(l, h, "last_hidden");
     tec_lower_next_tokens(l, h);
     tec_program_repeat_end(l->program);
-    if (l->program->status != TEC_OK && err)
-        *err = l->program->err;
-    return l->program->status;
 }
 
 const struct tec_node_kind tec_node_decode = {

@@ -7,23 +7,6 @@
 
 enum { MAX_UNITS = 64 };
 
-static void embed(struct tec_lower *l, const struct tec_encode_table *t, int x)
-{
-    const struct tec_matrix *m = &l->weights->embed;
-    struct tec_call call = tec_call_of(TEC_OP_embed, "embed");
-    call.out[0] = x;
-    call.bf16 = m->form == TEC_FORM_BF16;
-    call.args.embed.w = m->w;
-    call.args.embed.ids = t->ids;
-    call.args.embed.rows = t->rows.count;
-    call.args.embed.first = l->zero;
-    call.args.embed.max_rows = t->rows.max;
-    call.args.embed.n = m->n;
-    call.args.embed.k = m->k;
-    call.args.embed.scale = l->model->text.scale;
-    tec_program_call(l->program, &call);
-}
-
 /* x[r] += table[row[r]]; every row gets the first one where nothing is listed. */
 static void add_rows(struct tec_lower *l, int x, const float *table, int rows, const int *row,
                      const char *label)
@@ -75,8 +58,7 @@ static void fix_units(struct tec_lower *l, const struct tec_encoding *e, struct 
     r->units = units;
 }
 
-enum tec_status tec_lower_encode(struct tec_lower *l, const struct tec_encoding *e,
-                                 struct tec_error *err)
+void tec_lower_encode(struct tec_lower *l, const struct tec_encoding *e)
 {
     const struct tec_text *text = &l->model->text;
     const struct tec_encode_table *t = e->table;
@@ -85,7 +67,7 @@ enum tec_status tec_lower_encode(struct tec_lower *l, const struct tec_encoding 
     struct tec_built b;
     fix_units(l, e, &r, units);
     int x = tec_program_tensor(l->program, "x", t->rows.max, width, t->rows.count);
-    embed(l, t, x);
+    tec_lower_tokens(l, x, t->ids, t->rows.count, t->rows.max, l->zero, text->scale);
     add_rows(l, x, l->weights->types, text->types.rows, NULL, "type");
     add_rows(l, x, l->weights->position, text->position.rows, t->place, "position");
     if (tec_layers_begin(&b, l, &r, x)) {
@@ -101,7 +83,4 @@ enum tec_status tec_lower_encode(struct tec_lower *l, const struct tec_encoding 
     pool(l, t, x, mean);
     if (e->unit)
         shorten(l, mean, out);
-    if (l->program->status != TEC_OK && err)
-        *err = l->program->err;
-    return l->program->status;
 }

@@ -73,13 +73,6 @@ static bool recall_layer(struct tec_lower *l, struct tec_built *b, int layer)
     return true;
 }
 
-static enum tec_status status_of(const struct tec_lower *l, struct tec_error *err)
-{
-    if (l->program->status != TEC_OK && err)
-        *err = l->program->err;
-    return l->program->status;
-}
-
 /* Rows of the first layer: those of pictures stand before the tokens', where their place is
  * constant, as in a prefill. */
 static void enter(struct tec_lower *l, int x)
@@ -93,7 +86,7 @@ static void enter(struct tec_lower *l, int x)
                      sees ? t->first_text : l->zero, l->model->text.scale);
 }
 
-static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
+static void lower(struct tec_lower *l)
 {
     const struct tec_stack *s = &l->model->text.stack;
     const struct tec_rows *rows = &l->recall->rows[0];
@@ -108,7 +101,6 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
             tec_program_cut(l->program);
         goes = recall_layer(l, &b, layer);
     }
-    return status_of(l, err);
 }
 
 const struct tec_node_kind tec_node_memory_load = {

@@ -10,9 +10,10 @@
 #include "graph/memory/importance.h"
 #include "graph/nodes/dealer.h"
 
-static void deal_recall(struct tec_dealer *d, struct tec_recall_table *t,
-                        const struct tec_recall_limits *limits)
+static void deal_recall(struct tec_dealer *d, void *table, const void *of)
 {
+    struct tec_recall_table *t = table;
+    const struct tec_recall_limits *limits = of;
     int rows = limits->max_rows;
     tec_deal_rows(d, &t->rows[0], rows, 1, 1);
     tec_deal_rows(d, &t->rows[1], rows, 1, 1);
@@ -30,25 +31,27 @@ static void deal_recall(struct tec_dealer *d, struct tec_recall_table *t,
     t->ld_mass = (t->max_ranges + 15) / 16 * 16;
 }
 
-enum tec_status tec_table_recall_init(struct tec_table_block *block, struct tec_recall_table *host,
-                                      struct tec_recall_table *device_side,
-                                      const struct tec_recall_limits *limits,
-                                      struct tec_device *device, struct tec_arena *arena,
-                                      struct tec_error *err)
+static void fill_recall(void *table, const void *limits)
 {
-    struct tec_dealer measure = {NULL, 0};
-    deal_recall(&measure, host, limits);
-    block->size = measure.used;
-    TEC_TRY(tec_block_take(block, device, arena, err));
-    deal_recall(&(struct tec_dealer){block->host, 0}, host, limits);
-    deal_recall(&(struct tec_dealer){block->device, 0}, device_side, limits);
-    host->rows[0].seqs[0] = (struct tec_seq){0, 1};
-    size_t mass = (size_t)limits->max_rows * (size_t)host->ld_mass * sizeof(float);
-    host->mass = device_side->mass = tec_device_get(device, mass);
-    if (!host->mass)
-        return tec_fail(err, TEC_NO_MEMORY, "sums of attention need %zu bytes", mass);
-    return TEC_OK;
+    struct tec_recall_table *t = table;
+    (void)limits;
+    t->rows[0].seqs[0] = (struct tec_seq){0, 1};
 }
+
+/* Sums of attention, which a launch writes. */
+static enum tec_status take_mass(struct tec_table_block *block, void *host_side, void *device_side,
+                                 const void *of, struct tec_device *device, struct tec_error *err)
+{
+    struct tec_recall_table *host = host_side, *twin = device_side;
+    const struct tec_recall_limits *limits = of;
+    size_t mass = (size_t)limits->max_rows * (size_t)host->ld_mass * sizeof(float);
+    (void)block;
+    host->mass = twin->mass = tec_device_get(device, mass);
+    return host->mass ? TEC_OK
+                      : tec_fail(err, TEC_NO_MEMORY, "sums of attention need %zu bytes", mass);
+}
+
+const struct tec_table_kind tec_recall_tables = {deal_recall, fill_recall, take_mass};
 
 void tec_table_recall_finish(struct tec_recall_table *host, struct tec_device *device)
 {
@@ -56,29 +59,23 @@ void tec_table_recall_finish(struct tec_recall_table *host, struct tec_device *d
     host->mass = NULL;
 }
 
-static void deal_remember(struct tec_dealer *d, struct tec_remember_table *t, int max_rows,
-                          int max_segments)
+static void deal_remember(struct tec_dealer *d, void *table, const void *of)
 {
-    tec_deal_rows(d, &t->rows, max_rows, max_segments, max_segments);
-    t->ids = tec_deal_ints(d, max_rows);
-    t->kept = tec_deal_ints(d, max_rows);
+    struct tec_remember_table *t = table;
+    const struct tec_remember_limits *limits = of;
+    tec_deal_rows(d, &t->rows, limits->rows, limits->segments, limits->segments);
+    t->ids = tec_deal_ints(d, limits->rows);
+    t->kept = tec_deal_ints(d, limits->rows);
 }
 
-enum tec_status tec_table_remember_init(struct tec_table_block *block,
-                                        struct tec_remember_table *host,
-                                        struct tec_remember_table *device_side, int max_rows,
-                                        int max_segments, struct tec_device *device,
-                                        struct tec_arena *arena, struct tec_error *err)
+static void fill_remember(void *table, const void *of)
 {
-    struct tec_dealer measure = {NULL, 0};
-    deal_remember(&measure, host, max_rows, max_segments);
-    block->size = measure.used;
-    TEC_TRY(tec_block_take(block, device, arena, err));
-    deal_remember(&(struct tec_dealer){block->host, 0}, host, max_rows, max_segments);
-    deal_remember(&(struct tec_dealer){block->device, 0}, device_side, max_rows, max_segments);
-    for (int i = 0; i < max_segments; i++)
-        host->rows.seqs[i] = (struct tec_seq){i, 1};
-    for (int r = 0; r < max_rows; r++)
-        host->kept[r] = r;
-    return TEC_OK;
+    struct tec_remember_table *t = table;
+    const struct tec_remember_limits *limits = of;
+    for (int i = 0; i < limits->segments; i++)
+        t->rows.seqs[i] = (struct tec_seq){i, 1};
+    for (int r = 0; r < limits->rows; r++)
+        t->kept[r] = r;
 }
+
+const struct tec_table_kind tec_remember_tables = {deal_remember, fill_remember, NULL};

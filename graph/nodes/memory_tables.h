@@ -31,18 +31,11 @@ struct tec_recall_limits {
         max_segments; /* tokens of a prompt; segments of it, its fixed beginning among them */
 };
 
-/* Lay out, take the memory. As tec_table_prefix_init. */
-enum tec_status tec_table_recall_init(struct tec_table_block *block, struct tec_recall_table *host,
-                                      struct tec_recall_table *device_side,
-                                      const struct tec_recall_limits *limits,
-                                      struct tec_device *device, struct tec_arena *arena,
-                                      struct tec_error *err);
-void tec_table_recall_finish(struct tec_recall_table *host, struct tec_device *device);
+struct tec_remember_limits {
+    int rows, segments;
+};
 
-enum tec_status tec_table_remember_init(struct tec_table_block *block,
-                                        struct tec_remember_table *host,
-                                        struct tec_remember_table *device_side, int max_rows,
-                                        int max_segments, struct tec_device *device,
-                                        struct tec_arena *arena, struct tec_error *err);
+extern const struct tec_table_kind tec_recall_tables, tec_remember_tables;
+void tec_table_recall_finish(struct tec_recall_table *host, struct tec_device *device);
 
 #endif

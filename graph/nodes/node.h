@@ -77,7 +77,7 @@ struct tec_lower {
 struct tec_node_kind {
     const char *name, *text;
     bool timed; /* has launches of its own in a frame: costs have rows of it */
-    enum tec_status (*lower)(struct tec_lower *l, struct tec_error *err);
+    void (*lower)(struct tec_lower *l); /* what fails is the program's status */
 };
 
 enum tec_node_id {
@@ -176,7 +176,7 @@ void tec_lower_prefix_rows(struct tec_lower *l, int x);
 void tec_lower_next_tokens(struct tec_lower *l, int h);
 
 /* A ring's forward: the prefill of one sequence and a row of each other, a next token of all. */
-enum tec_status tec_lower_packed(struct tec_lower *l, struct tec_error *err);
+void tec_lower_packed(struct tec_lower *l);
 
 /* Texts to one vector each. */
 struct tec_encoding {
@@ -187,11 +187,10 @@ struct tec_encoding {
     float **units; /* of tec_reading: [n_units] device memory, as many slots as there are rows */
     int n_units;
 };
-enum tec_status tec_lower_encode(struct tec_lower *l, const struct tec_encoding *e,
-                                 struct tec_error *err);
+void tec_lower_encode(struct tec_lower *l, const struct tec_encoding *e);
 
 /* Keys and values of all layers from slots to slots, as the moves say. */
-enum tec_status tec_lower_shift(struct tec_lower *l, struct tec_error *err);
+void tec_lower_shift(struct tec_lower *l);
 
 /* The tokens of the rows as a new tensor. */
 int tec_lower_embed(struct tec_lower *l, const struct tec_rows *rows, const int *token);

@@ -6,7 +6,7 @@
  * row of each is needed behind the last layer's keys, so that layer goes on with those. */
 #include "graph/nodes/layers.h"
 
-enum tec_status tec_lower_packed(struct tec_lower *l, struct tec_error *err)
+void tec_lower_packed(struct tec_lower *l)
 {
     const struct tec_prefix_table *t = l->prefix;
     const struct tec_reading r = {.space = l->space,
@@ -32,7 +32,4 @@ enum tec_status tec_lower_packed(struct tec_lower *l, struct tec_error *err)
     }
     tec_lower_tap(l, h, "last_hidden");
     tec_lower_next_tokens(l, h);
-    if (l->program->status != TEC_OK && err)
-        *err = l->program->err;
-    return l->program->status;
 }

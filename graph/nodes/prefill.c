@@ -154,15 +154,12 @@ int tec_lower_text(struct tec_lower *l, bool round)
     return x;
 }
 
-static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
+static void lower(struct tec_lower *l)
 {
     if (tec_model_asks(l->model) || tec_model_denoises(l->model))
         tec_lower_built(l, TEC_PART_OF_PREFILL);
     else
         read_prompt(l);
-    if (l->program->status != TEC_OK && err)
-        *err = l->program->err;
-    return l->program->status;
 }
 
 const struct tec_node_kind tec_node_prefill = {.name = "prefill",

@@ -29,7 +29,7 @@ static void keep(struct tec_lower *l, const struct tec_built *b, int layer, stru
     tec_program_call(l->program, &call);
 }
 
-static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
+static void lower(struct tec_lower *l)
 {
     const struct tec_text *t = &l->model->text;
     const struct tec_rows *rows = &l->remember->rows;
@@ -44,9 +44,6 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
         if (keys.q >= 0)
             tec_layers_rest(&b, layer, keys);
     }
-    if (l->program->status != TEC_OK && err)
-        *err = l->program->err;
-    return l->program->status;
 }
 
 const struct tec_node_kind tec_node_remember = {

@@ -33,7 +33,7 @@ static void head(struct tec_lower *l, int h, int chunk, int likely)
     tec_program_call(l->program, &call);
 }
 
-static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
+static void lower(struct tec_lower *l)
 {
     const struct tec_score_table *t = l->score;
     const struct tec_reading r = {
@@ -49,9 +49,6 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
                           (size_t)t->max_entries * sizeof *t->likely, t->max_entries, 1, 1, NULL);
     for (int i = 0; i < t->n_chunks; i++)
         head(l, h, i, likely);
-    if (l->program->status != TEC_OK && err)
-        *err = l->program->err;
-    return l->program->status;
 }
 
 const struct tec_node_kind tec_node_score = {.name = "score",

@@ -16,13 +16,10 @@ static void move(struct tec_lower *l, void *at, bool values)
     tec_program_call(l->program, &call);
 }
 
-enum tec_status tec_lower_shift(struct tec_lower *l, struct tec_error *err)
+void tec_lower_shift(struct tec_lower *l)
 {
     for (int i = 0; i < l->space->shape.layers; i++) {
         move(l, l->space->k[i], false);
         move(l, l->space->v[i], true);
     }
-    if (l->program->status != TEC_OK && err)
-        *err = l->program->err;
-    return l->program->status;
 }

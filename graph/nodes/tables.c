@@ -1,6 +1,6 @@
 /* tables.c - allocates frame tables: the arrays through which captures read all that changes.
  *
- * Runs at load; the launches in graph/run fill the tables in every frame. For each table one
+ * Runs at load; the launches in graph/run fill the tables in every frame. Of each kind one
  * function lists its arrays and is run three times: to measure, then over the host block and over
  * the device block. Both have the same layout, so an upload is a single copy of the block. What
  * never changes (rows of pictures, scratch slots, constant counts) is filled in here, once. */
@@ -36,8 +36,10 @@ void tec_deal_rows(struct tec_dealer *d, struct tec_rows *rows, int max, int seq
     rows->spans = tec_deal(d, (size_t)spans, sizeof(struct tec_span));
 }
 
-static void deal_moves(struct tec_dealer *d, struct tec_moves *moves, int max)
+static void deal_moves(struct tec_dealer *d, void *table, const void *limits)
 {
+    struct tec_moves *moves = table;
+    int max = *(const int *)limits;
     moves->max = max;
     moves->count = tec_deal_ints(d, 1);
     moves->list = max ? tec_deal(d, (size_t)max, sizeof *moves->list) : NULL;
@@ -125,13 +127,14 @@ static void deal_keys(struct tec_dealer *d, struct tec_prefix_table *t, int max_
     t->n_keys = tec_deal_ints(d, 1);
 }
 
-static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
-                        const struct tec_prefix_limits *limits)
+static void deal_prefix(struct tec_dealer *d, void *table, const void *of)
 {
+    struct tec_prefix_table *t = table;
+    const struct tec_prefix_limits *limits = of;
     const struct tec_model *m = limits->model;
     int cameras = limits->max_pictures, zeros = zero_rows(m);
     int sequences = (limits->most > 1 ? limits->most : 1) + limits->more_rows;
-    int last = zeros ? zeros : sequences;
+    int last = zeros ? zeros : sequences, moves = limits->gathers ? sequences : 0;
     t->n_pictures = tec_deal_ints(d, 1);
     t->n_text = tec_deal_ints(d, 1);
     t->first_text = tec_deal_ints(d, 1);
@@ -155,7 +158,7 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     t->in_order = tec_deal_ints(d, ordered_rows(m));
     t->end = tec_deal_ints(d, 1);
     t->end_row = tec_deal_ints(d, 1);
-    deal_moves(d, &t->moves, limits->gathers ? sequences : 0);
+    deal_moves(d, &t->moves, &moves);
     tec_deal_rows(d, &t->suffix, t->most * tec_suffix_rows(m), t->most, t->most * SUFFIX_SPANS);
     deal_keys(d, t, limits->max_keys);
     deal_around(d, t, m);
@@ -178,14 +181,34 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     t->pulls = rows ? tec_deal(d, rows, sizeof(float)) : NULL;
 }
 
-enum tec_status tec_block_take(struct tec_table_block *block, struct tec_device *device,
-                               struct tec_arena *arena, struct tec_error *err)
+static enum tec_status take_block(struct tec_table_block *block, struct tec_device *device,
+                                  struct tec_arena *arena, struct tec_error *err)
 {
     block->host = tec_arena_push(arena, block->size, 1, TEC_DEAL_ALIGN);
     block->device = tec_device_get(device, block->size);
     if (!block->host || !block->device)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a frame table of %zu bytes",
                         block->size);
+    return TEC_OK;
+}
+
+enum tec_status tec_table_init(struct tec_table_block *block, const struct tec_table_kind *kind,
+                               void *host_side, void *device_side, const void *limits,
+                               struct tec_device *device, struct tec_arena *arena,
+                               struct tec_error *err)
+{
+    struct tec_dealer measure = {NULL, 0};
+    kind->deal(&measure, host_side, limits);
+    block->size = measure.used;
+    TEC_TRY(take_block(block, device, arena, err));
+    kind->deal(&(struct tec_dealer){block->host, 0}, host_side, limits);
+    kind->deal(&(struct tec_dealer){block->device, 0}, device_side, limits);
+    if (kind->fill)
+        kind->fill(host_side, limits);
+    if (kind->more)
+        TEC_TRY(kind->more(block, host_side, device_side, limits, device, err));
+    if (kind->fill)
+        tec_device_upload(device, TEC_STREAM_MAIN, block->device, block->host, block->size);
     return TEC_OK;
 }
 
@@ -305,8 +328,10 @@ static void fill_suffixes(struct tec_prefix_table *t, const struct tec_model *m,
     }
 }
 
-static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_limits *limits)
+static void fill_prefix(void *table, const void *of)
 {
+    struct tec_prefix_table *t = table;
+    const struct tec_prefix_limits *limits = of;
     const struct tec_model *m = limits->model;
     *t->one = 1;
     *t->n_horizon = m->flow.horizon;
@@ -341,10 +366,12 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
 }
 
 /* Allocate a fixed place for pictures on a device that cannot read host memory. */
-static enum tec_status take_pixels(struct tec_table_block *block, struct tec_prefix_table *t,
-                                   const struct tec_prefix_limits *limits,
-                                   struct tec_device *device, struct tec_error *err)
+static enum tec_status take_pixels(struct tec_table_block *block, void *table, void *device_side,
+                                   const void *of, struct tec_device *device, struct tec_error *err)
 {
+    struct tec_prefix_table *t = table;
+    const struct tec_prefix_limits *limits = of;
+    (void)device_side;
     t->picture_size = tec_model_picture_bytes(limits->model);
     if (tec_device_reads_host(device) || !t->picture_size || limits->max_pictures < 1)
         return TEC_OK;
@@ -358,27 +385,14 @@ static enum tec_status take_pixels(struct tec_table_block *block, struct tec_pre
     return TEC_OK;
 }
 
-enum tec_status
-tec_table_prefix_init(struct tec_table_block *block, struct tec_prefix_table *host_side,
-                      struct tec_prefix_table *device_side, const struct tec_prefix_limits *limits,
-                      struct tec_device *device, struct tec_arena *arena, struct tec_error *err)
-{
-    struct tec_dealer measure = {NULL, 0};
-    deal_prefix(&measure, host_side, limits);
-    block->size = measure.used;
-    TEC_TRY(tec_block_take(block, device, arena, err));
-    deal_prefix(&(struct tec_dealer){block->host, 0}, host_side, limits);
-    deal_prefix(&(struct tec_dealer){block->device, 0}, device_side, limits);
-    fill_constants(host_side, limits);
-    TEC_TRY(take_pixels(block, host_side, limits, device, err));
-    tec_device_upload(device, TEC_STREAM_MAIN, block->device, block->host, block->size);
-    return TEC_OK;
-}
+const struct tec_table_kind tec_prefix_tables = {deal_prefix, fill_prefix, take_pixels};
 
-static void deal_decode(struct tec_dealer *d, struct tec_decode_table *t,
-                        const struct tec_decode_limits *limits)
+static void deal_decode(struct tec_dealer *d, void *table, const void *of)
 {
+    struct tec_decode_table *t = table;
+    const struct tec_decode_limits *limits = of;
     int batch = limits->batch, max_tokens = limits->max_tokens, max_forced = limits->max_forced;
+    int moves = limits->gathers ? batch : 0;
     t->max_tokens = max_tokens;
     t->max_forced = max_forced;
     t->k = tec_deal_ints(d, 1);
@@ -391,7 +405,7 @@ static void deal_decode(struct tec_dealer *d, struct tec_decode_table *t,
     t->waiting = max_forced ? tec_deal_ints(d, batch) : NULL;
     t->forced = max_forced ? tec_deal_ints(d, batch * max_forced) : NULL;
     t->tokens = tec_deal_ints(d, batch * max_tokens);
-    deal_moves(d, &t->moves, limits->gathers ? batch : 0);
+    deal_moves(d, &t->moves, &moves);
     t->words = limits->words;
     t->temperature = limits->draws ? tec_deal(d, (size_t)batch, sizeof(float)) : NULL;
     t->top_p = limits->draws ? tec_deal(d, (size_t)batch, sizeof(float)) : NULL;
@@ -401,57 +415,46 @@ static void deal_decode(struct tec_dealer *d, struct tec_decode_table *t,
     t->used = t->words ? tec_deal(d, (size_t)batch * (size_t)t->words, sizeof *t->used) : NULL;
 }
 
-enum tec_status
-tec_table_decode_init(struct tec_table_block *block, struct tec_decode_table *host_side,
-                      struct tec_decode_table *device_side, const struct tec_decode_limits *limits,
-                      struct tec_device *device, struct tec_arena *arena, struct tec_error *err)
+static void fill_decode(void *table, const void *of)
 {
-    struct tec_dealer measure = {NULL, 0};
-    deal_decode(&measure, host_side, limits);
-    block->size = measure.used;
-    TEC_TRY(tec_block_take(block, device, arena, err));
-    deal_decode(&(struct tec_dealer){block->host, 0}, host_side, limits);
-    deal_decode(&(struct tec_dealer){block->device, 0}, device_side, limits);
+    struct tec_decode_table *t = table;
+    const struct tec_decode_limits *limits = of;
     for (int r = 0; r < limits->batch; r++) {
-        host_side->rows.seq[r] = r;
-        host_side->rows.seqs[r] = (struct tec_seq){2 * r, 2};
+        t->rows.seq[r] = r;
+        t->rows.seqs[r] = (struct tec_seq){2 * r, 2};
     }
-    return TEC_OK;
 }
 
-static void deal_encode(struct tec_dealer *d, struct tec_encode_table *t, int max_rows,
-                        int max_texts)
+const struct tec_table_kind tec_decode_tables = {deal_decode, fill_decode, NULL};
+
+static void deal_encode(struct tec_dealer *d, void *table, const void *of)
 {
-    tec_deal_rows(d, &t->rows, max_rows, max_texts, max_texts);
-    t->ids = tec_deal_ints(d, max_rows);
-    t->place = tec_deal_ints(d, max_rows);
+    struct tec_encode_table *t = table;
+    const struct tec_encode_limits *limits = of;
+    tec_deal_rows(d, &t->rows, limits->rows, limits->texts, limits->texts);
+    t->ids = tec_deal_ints(d, limits->rows);
+    t->place = tec_deal_ints(d, limits->rows);
     t->n_texts = tec_deal_ints(d, 1);
     t->one = tec_deal_ints(d, 1);
 }
 
-enum tec_status tec_table_encode_init(struct tec_table_block *block,
-                                      struct tec_encode_table *host_side,
-                                      struct tec_encode_table *device_side, int max_rows,
-                                      int max_texts, struct tec_device *device,
-                                      struct tec_arena *arena, struct tec_error *err)
+static void fill_encode(void *table, const void *of)
 {
-    struct tec_dealer measure = {NULL, 0};
-    deal_encode(&measure, host_side, max_rows, max_texts);
-    block->size = measure.used;
-    TEC_TRY(tec_block_take(block, device, arena, err));
-    deal_encode(&(struct tec_dealer){block->host, 0}, host_side, max_rows, max_texts);
-    deal_encode(&(struct tec_dealer){block->device, 0}, device_side, max_rows, max_texts);
-    *host_side->one = 1;
-    for (int r = 0; r < max_rows; r++)
-        host_side->rows.slot[r] = r;
-    for (int i = 0; i < max_texts; i++)
-        host_side->rows.seqs[i] = (struct tec_seq){i, 1};
-    return TEC_OK;
+    struct tec_encode_table *t = table;
+    const struct tec_encode_limits *limits = of;
+    *t->one = 1;
+    for (int r = 0; r < limits->rows; r++)
+        t->rows.slot[r] = r;
+    for (int i = 0; i < limits->texts; i++)
+        t->rows.seqs[i] = (struct tec_seq){i, 1};
 }
 
-static void deal_score(struct tec_dealer *d, struct tec_score_table *t,
-                       const struct tec_score_limits *limits)
+const struct tec_table_kind tec_encode_tables = {deal_encode, fill_encode, NULL};
+
+static void deal_score(struct tec_dealer *d, void *table, const void *of)
 {
+    struct tec_score_table *t = table;
+    const struct tec_score_limits *limits = of;
     tec_deal_rows(d, &t->rows, limits->rows, limits->chains, limits->spans);
     t->n_chunks = (limits->rows + TEC_SCORE_ROWS - 1) / TEC_SCORE_ROWS;
     t->chunk = tec_deal_ints(d, t->n_chunks);
@@ -462,32 +465,8 @@ static void deal_score(struct tec_dealer *d, struct tec_score_table *t,
     t->max_entries = limits->entries;
 }
 
-enum tec_status
-tec_table_score_init(struct tec_table_block *block, struct tec_score_table *host_side,
-                     struct tec_score_table *device_side, const struct tec_score_limits *limits,
-                     struct tec_device *device, struct tec_arena *arena, struct tec_error *err)
-{
-    struct tec_dealer measure = {NULL, 0};
-    deal_score(&measure, host_side, limits);
-    block->size = measure.used;
-    TEC_TRY(tec_block_take(block, device, arena, err));
-    deal_score(&(struct tec_dealer){block->host, 0}, host_side, limits);
-    deal_score(&(struct tec_dealer){block->device, 0}, device_side, limits);
-    return TEC_OK;
-}
-
-enum tec_status tec_moves_init(struct tec_table_block *block, struct tec_moves *host_side,
-                               struct tec_moves *device_side, int max, struct tec_device *device,
-                               struct tec_arena *arena, struct tec_error *err)
-{
-    struct tec_dealer measure = {NULL, 0};
-    deal_moves(&measure, host_side, max);
-    block->size = measure.used;
-    TEC_TRY(tec_block_take(block, device, arena, err));
-    deal_moves(&(struct tec_dealer){block->host, 0}, host_side, max);
-    deal_moves(&(struct tec_dealer){block->device, 0}, device_side, max);
-    return TEC_OK;
-}
+const struct tec_table_kind tec_score_tables = {deal_score, NULL, NULL};
+const struct tec_table_kind tec_move_tables = {deal_moves, NULL, NULL};
 
 void tec_table_finish(struct tec_table_block *block, struct tec_device *device)
 {

@@ -167,36 +167,34 @@ struct tec_score_limits {
     int64_t depths, reached;          /* tokens that its rows, its chains see behind the prefix */
 };
 
+struct tec_encode_limits {
+    int rows, texts;
+};
+
+/* A kind of table: how its arrays are dealt; what never changes of it, on the host's side, NULL =
+ * nothing; memory that it has besides its block, NULL = none. */
+struct tec_dealer;
+struct tec_table_kind {
+    void (*deal)(struct tec_dealer *d, void *table, const void *limits);
+    void (*fill)(void *host_side, const void *limits);
+    enum tec_status (*more)(struct tec_table_block *block, void *host_side, void *device_side,
+                            const void *limits, struct tec_device *device, struct tec_error *err);
+};
+
+/* Tables are struct tec_NAME_table and limits struct tec_NAME_limits, but for moves: struct
+ * tec_moves, and an int. */
+extern const struct tec_table_kind tec_prefix_tables, tec_decode_tables, tec_encode_tables,
+    tec_score_tables, tec_move_tables;
+
 /* Lay out, take the memory, fill what never changes (in both places). `device_side` and `host_side`
  * are the two views. Device memory is given back with tec_table_finish. */
-enum tec_status
-tec_table_prefix_init(struct tec_table_block *block, struct tec_prefix_table *host_side,
-                      struct tec_prefix_table *device_side, const struct tec_prefix_limits *limits,
-                      struct tec_device *device, struct tec_arena *arena, struct tec_error *err);
-
-enum tec_status
-tec_table_decode_init(struct tec_table_block *block, struct tec_decode_table *host_side,
-                      struct tec_decode_table *device_side, const struct tec_decode_limits *limits,
-                      struct tec_device *device, struct tec_arena *arena, struct tec_error *err);
-
-enum tec_status tec_table_encode_init(struct tec_table_block *block,
-                                      struct tec_encode_table *host_side,
-                                      struct tec_encode_table *device_side, int max_rows,
-                                      int max_texts, struct tec_device *device,
-                                      struct tec_arena *arena, struct tec_error *err);
-
-enum tec_status
-tec_table_score_init(struct tec_table_block *block, struct tec_score_table *host_side,
-                     struct tec_score_table *device_side, const struct tec_score_limits *limits,
-                     struct tec_device *device, struct tec_arena *arena, struct tec_error *err);
+enum tec_status tec_table_init(struct tec_table_block *block, const struct tec_table_kind *kind,
+                               void *host_side, void *device_side, const void *limits,
+                               struct tec_device *device, struct tec_arena *arena,
+                               struct tec_error *err);
 
 /* The rotation with sections of a model's text; NULL where positions are one number. */
 const struct tec_rotation *tec_sections(const struct tec_model *model);
-
-/* Moves alone. */
-enum tec_status tec_moves_init(struct tec_table_block *block, struct tec_moves *host_side,
-                               struct tec_moves *device_side, int max, struct tec_device *device,
-                               struct tec_arena *arena, struct tec_error *err);
 
 void tec_table_finish(struct tec_table_block *block, struct tec_device *device);
 

@@ -42,17 +42,31 @@ __attribute__((format(printf, 3, 0))) static struct tec_tap *add(struct tec_lowe
     return &t->items[t->n++];
 }
 
-/* Device memory and a fixed tensor for a tap of that shape. */
-static int tap_tensor(struct tec_lower *l, int rows, int cols, const int *live, void **block)
+/* A tap of that shape, which a call writes. */
+__attribute__((format(printf, 6, 0))) static void write_tap(struct tec_lower *l,
+                                                            struct tec_call *call, int rows,
+                                                            int cols, const int *live,
+                                                            const char *format, va_list args)
 {
     int ld = (cols + 15) / 16 * 16;
     size_t size = (size_t)rows * (size_t)ld * sizeof(float);
-    *block = tec_device_get(l->device, size);
-    if (!*block) {
+    void *block = tec_device_get(l->device, size);
+    if (!block) {
         out_of_memory(l);
-        return -1;
+        return;
     }
-    return tec_program_fixed(l->program, "tap", *block, size, rows, cols, ld, live);
+    call->out[0] = tec_program_fixed(l->program, "tap", block, size, rows, cols, ld, live);
+    tec_program_call(l->program, call);
+    struct tec_tap *tap = add(l, block, format, args);
+    if (!tap) {
+        tec_device_put(l->device, block);
+        return;
+    }
+    tap->data = block;
+    tap->live = live;
+    tap->rows = rows;
+    tap->cols = cols;
+    tap->ld = ld;
 }
 
 void tec_lower_tap(struct tec_lower *l, int tensor, const char *format, ...)
@@ -60,27 +74,12 @@ void tec_lower_tap(struct tec_lower *l, int tensor, const char *format, ...)
     if (!l->taps || tensor < 0 || l->program->status != TEC_OK)
         return;
     const struct tec_tensor x = l->program->tensors[tensor];
-    void *block;
-    int to = tap_tensor(l, x.rows, x.cols, x.live, &block);
-    if (to < 0)
-        return;
     struct tec_call call = tec_call_of(TEC_OP_copy, "tap");
     call.in[0] = tensor;
-    call.out[0] = to;
-    tec_program_call(l->program, &call);
     va_list args;
     va_start(args, format);
-    struct tec_tap *tap = add(l, block, format, args);
+    write_tap(l, &call, x.rows, x.cols, x.live, format, args);
     va_end(args);
-    if (!tap)
-        tec_device_put(l->device, block);
-    if (tap) {
-        tap->data = block;
-        tap->live = x.live;
-        tap->rows = x.rows;
-        tap->cols = x.cols;
-        tap->ld = (x.cols + 15) / 16 * 16;
-    }
 }
 
 void tec_lower_tap_view(struct tec_lower *l, int at, int cols, const char *format, ...)
@@ -108,30 +107,15 @@ void tec_lower_tap_keys(struct tec_lower *l, const struct tec_attending *a, int 
 {
     if (!l->taps || l->program->status != TEC_OK)
         return;
-    int cols = a->attend->kv_heads * a->attend->head_dim;
-    void *block;
-    int to = tap_tensor(l, a->rows->max, cols, a->rows->count, &block);
-    if (to < 0)
-        return;
     struct tec_call call = tec_call_of(TEC_OP_read_kv, "tap");
     call.in[0] = keys;
-    call.out[0] = to;
     call.args.read_kv.slot = a->rows->slot;
     call.bf16 = a->space->shape.bf16;
-    tec_program_call(l->program, &call);
     va_list args;
     va_start(args, format);
-    struct tec_tap *tap = add(l, block, format, args);
+    write_tap(l, &call, a->rows->max, a->attend->kv_heads * a->attend->head_dim, a->rows->count,
+              format, args);
     va_end(args);
-    if (!tap)
-        tec_device_put(l->device, block);
-    if (tap) {
-        tap->data = block;
-        tap->live = a->rows->count;
-        tap->rows = a->rows->max;
-        tap->cols = cols;
-        tap->ld = (cols + 15) / 16 * 16;
-    }
 }
 
 void tec_taps_finish(struct tec_taps *taps, struct tec_device *device)
