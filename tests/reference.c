@@ -317,10 +317,12 @@ static const struct {
     bool needed;
 } builder_lines[] = {
 #define WORD(word, operands, text) {#word, NULL, text, operands, false},
+#define VALUE(word, operands, text) WORD(word, operands, text)
 #define GIVEN(word, name, text)
 #define FIELD(word, key, kind, member, needed, text) {#word, #key, text, 0, needed},
 #include "graph/model/words.def"
 #undef WORD
+#undef VALUE
 #undef GIVEN
 #undef FIELD
 };

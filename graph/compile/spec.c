@@ -95,10 +95,9 @@ static enum tec_status fill_decode(const struct tec_node_set *set, const struct 
     int longest = own + n->max_tokens;
     int64_t all = (int64_t)s->frame_tokens + longest;
     if (r->kind == TEC_RESOURCE_REQUESTS && r->tokens < all)
-        return tec_fail(err, TEC_INVALID,
-                        "%s:%d: '%s' holds %d tokens; a frame of %d and %d new ones need %lld",
-                        r->where_size.file, r->where_size.line, r->name, r->tokens, s->frame_tokens,
-                        longest, (long long)all);
+        return tec_where_fail(err, TEC_INVALID, &r->where_size,
+                              "'%s' holds %d tokens; a frame of %d and %d new ones need %lld",
+                              r->name, r->tokens, s->frame_tokens, longest, (long long)all);
     s->draws |= n->temperature > 0.0;
     if (n->draft.tokens > s->draft_tokens)
         s->draft_tokens = n->draft.tokens;
@@ -146,8 +145,9 @@ static enum tec_status check_chunk(const struct tec_decl_node *action, const str
     const struct tec_decl_resource *b = &p->resources[action->out.buffer];
     if (b->shape.n == 2 && b->shape.item[0] == m->flow.horizon && b->shape.item[1] == m->flow.dim)
         return TEC_OK;
-    return tec_fail(err, TEC_SHAPE, "%s:%d: buffer '%s' must be {%d, %d} for this model's chunk",
-                    b->where_size.file, b->where_size.line, b->name, m->flow.horizon, m->flow.dim);
+    return tec_where_fail(err, TEC_SHAPE, &b->where_size,
+                          "buffer '%s' must be {%d, %d} for this model's chunk", b->name,
+                          m->flow.horizon, m->flow.dim);
 }
 
 /* Rows of given actions are at the time of actions while the others are not. Each row then needs
@@ -201,15 +201,15 @@ static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_erro
     const struct tec_decl_resource *r = &set->pipeline->resources[set->ring->kv.index];
     struct tec_plan_spec *s = set->spec;
     if (r->tokens <= r->stages)
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s:%d: ring '%s' holds %d tokens a stage; %d tokens of an action leave no "
-                        "room for an observation",
-                        r->where.file, r->where.line, r->name, r->tokens, r->stages);
+        return tec_where_fail(err, TEC_MALFORMED, &r->where,
+                              "ring '%s' holds %d tokens a stage; %d tokens of an action leave no "
+                              "room for an observation",
+                              r->name, r->tokens, r->stages);
     if (set->model->tokens.vocab && set->model->flow.dim != r->stages)
-        return tec_fail(err, TEC_INVALID,
-                        "%s:%d: ring '%s' has %d stages, an action of this model is %d tokens: one "
-                        "stage for each",
-                        r->where.file, r->where.line, r->name, r->stages, set->model->flow.dim);
+        return tec_where_fail(err, TEC_INVALID, &r->where,
+                              "ring '%s' has %d stages, an action of this model is %d tokens: one "
+                              "stage for each",
+                              r->name, r->stages, set->model->flow.dim);
     s->stages = r->stages;
     s->rings = set->pipeline->frame.sessions;
     s->ring_tokens = r->tokens;
@@ -224,13 +224,18 @@ static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_erro
     return TEC_OK;
 }
 
-/* Pictures of a prompt that the model has slots for. */
-static int pictures_of(const struct tec_node_set *set)
+int tec_spec_pictures(const struct tec_node_set *set, const struct tec_decl_node *n)
 {
-    const struct tec_decl_node *n = set->prefill;
     int pictures = 0;
     for (int i = 0; i < n->reads.n; i++)
         pictures += set->pipeline->inputs[n->reads.item[i].index].kind == TEC_INPUT_IMAGE;
+    return pictures;
+}
+
+/* Pictures of a prompt that the model has slots for. */
+static int pictures_of(const struct tec_node_set *set)
+{
+    int pictures = tec_spec_pictures(set, set->prefill);
     return pictures < set->model->n_slots ? pictures : set->model->n_slots;
 }
 
@@ -335,15 +340,11 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     const struct tec_pipeline *p = set->pipeline;
     const struct tec_decl_node *n = set->prefill;
     const struct tec_decl_resource *frame = &p->resources[n->writes.index];
-    int pictures = 0;
+    int pictures = tec_spec_pictures(set, n);
     if (set->ring)
         TEC_TRY(fill_ring(set, err));
     else
         set->spec->frame_tokens = frame->tokens;
-    for (int i = 0; i < n->reads.n; i++) {
-        const struct tec_decl_input *in = &p->inputs[n->reads.item[i].index];
-        pictures += in->kind == TEC_INPUT_IMAGE;
-    }
     set->spec->text_tokens = count_text(set);
     if (set->secondary) /* the frames' prefill reads what cameras the robot has */
         set->spec->pictures = pictures ? pictures : TEC_NO_PICTURES;
@@ -380,28 +381,26 @@ static enum tec_status fill_action(const struct tec_node_set *set, int at, struc
 {
     const struct tec_decl_node *n = set->actions[at];
     const struct tec_model *m = set->model;
-    const char *file = n->where.file ? n->where.file : "?";
     if (!tec_model_acts(m))
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s:%d: '%s' is an action node, but model '%s' makes its actions as "
-                        "tokens; use a decode node",
-                        file, n->where.line, n->name, m->name);
+        return tec_where_fail(err, TEC_MALFORMED, &n->where,
+                              "'%s' is an action node, but model '%s' makes its actions as "
+                              "tokens; use a decode node",
+                              n->name, m->name);
     if (tec_model_heads(m) && (n->kv.prev || tec_pipeline_every(set->pipeline, n->chain) > 1))
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s:%d: '%s' acts on an earlier frame's keys, but model '%s' makes its "
-                        "actions in the prefill: in its frame",
-                        file, n->where.line, n->name, m->name);
+        return tec_where_fail(err, TEC_MALFORMED, &n->where,
+                              "'%s' acts on an earlier frame's keys, but model '%s' makes its "
+                              "actions in the prefill: in its frame",
+                              n->name, m->name);
     if (tec_model_heads(m) && tec_pipeline_acts_every(set->pipeline, n) > 1)
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s:%d: '%s' runs every %d frames, but model '%s' makes its actions in the "
-                        "prefill: in every frame",
-                        file, n->where.line, n->name, tec_pipeline_acts_every(set->pipeline, n),
-                        m->name);
+        return tec_where_fail(err, TEC_MALFORMED, &n->where,
+                              "'%s' runs every %d frames, but model '%s' makes its actions in the "
+                              "prefill: in every frame",
+                              n->name, tec_pipeline_acts_every(set->pipeline, n), m->name);
     if (tec_model_heads(m) && at > 0)
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s:%d: '%s' is a second action node, but model '%s' makes its actions in "
-                        "the prefill: one chunk of each",
-                        file, n->where.line, n->name, m->name);
+        return tec_where_fail(err, TEC_MALFORMED, &n->where,
+                              "'%s' is a second action node, but model '%s' makes its actions in "
+                              "the prefill: one chunk of each",
+                              n->name, m->name);
     set->spec->actions[at].steps = n->steps ? n->steps : m->flow.steps;
     set->spec->n_actions = at + 1;
     TEC_TRY(check_chunk(n, set->pipeline, m, err));

@@ -23,9 +23,7 @@ static enum tec_status check_ring(struct tec_node_set *set, const struct tec_dec
 static enum tec_status check_pictures(const struct tec_node_set *set, const struct tec_decl_node *n,
                                       struct tec_error *err)
 {
-    int pictures = 0;
-    for (int i = 0; i < n->reads.n; i++)
-        pictures += set->pipeline->inputs[n->reads.item[i].index].kind == TEC_INPUT_IMAGE;
+    int pictures = tec_spec_pictures(set, n);
     if (pictures > set->model->n_slots)
         return tec_where_fail(err, TEC_MALFORMED, &n->where,
                               "'%s' reads %d pictures, model '%s' has %d camera slots", n->name,

@@ -197,11 +197,13 @@ struct field {
 static const struct field fields[] = {
     {TEC_WORD_COUNT, "name", set_TEXT, offsetof(struct tec_model_call, name), false},
 #define WORD(word, operands, text)
+#define VALUE(word, operands, text)
 #define GIVEN(word, name, text)
 #define FIELD(word, key, kind, member, needed, text) \
     {TEC_WORD_##word, #key, set_##kind, offsetof(struct tec_model_call, member), needed},
 #include "graph/model/words.def"
 #undef WORD
+#undef VALUE
 #undef GIVEN
 #undef FIELD
 };

@@ -12,10 +12,12 @@
 
 enum tec_model_word {
 #define WORD(word, operands, text) TEC_WORD_##word,
+#define VALUE(word, operands, text) TEC_WORD_##word,
 #define GIVEN(word, name, text) TEC_WORD_##word,
 #define FIELD(word, key, kind, member, needed, text)
 #include "graph/model/words.def"
 #undef WORD
+#undef VALUE
 #undef GIVEN
 #undef FIELD
     TEC_WORD_COUNT

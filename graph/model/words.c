@@ -377,10 +377,12 @@ enum tec_status tec_builder_concat(struct tec_model_program *p, struct tec_model
 
 const struct tec_word_kind tec_word_kinds[TEC_WORD_COUNT] = {
 #define WORD(word, operands, text) {#word, operands, tec_builder_##word},
+#define VALUE(word, operands, text) WORD(word, operands, text)
 #define GIVEN(word, name, text) {#name, TEC_WORD_GIVEN, tec_builder_##word},
 #define FIELD(word, key, kind, member, needed, text)
 #include "graph/model/words.def"
 #undef WORD
+#undef VALUE
 #undef GIVEN
 #undef FIELD
 };

@@ -8,10 +8,12 @@
 #define WORD(word, operands, text)                                        \
     enum tec_status tec_builder_##word(struct tec_model_program *program, \
                                        struct tec_model_call *call, struct tec_error *err);
+#define VALUE(word, operands, text) WORD(word, operands, text)
 #define GIVEN(word, name, text) WORD(word, 0, text)
 #define FIELD(word, key, kind, member, needed, text)
 #include "graph/model/words.def"
 #undef WORD
+#undef VALUE
 #undef GIVEN
 #undef FIELD
 

@@ -169,22 +169,6 @@ int tec_built_state(struct tec_built *b, int at)
                              t->n_states);
 }
 
-/* Constants have no commands: who reads one names its memory (tec_built_value). */
-int tec_built_tensor(struct tec_built *b, int at)
-{
-    return b->tensor[at];
-}
-
-int tec_built_zeros(struct tec_built *b, int at)
-{
-    return b->tensor[at];
-}
-
-int tec_built_sines(struct tec_built *b, int at)
-{
-    return b->tensor[at];
-}
-
 /* Rows that are changed in place: a constant never is. */
 int tec_built_start(struct tec_built *b, int at)
 {
@@ -235,12 +219,6 @@ int tec_built_conv(struct tec_built *b, int at)
     if (b->p->tower)
         return tec_built_patch_conv(b, at);
     return deferred(b, at) ? -1 : tec_built_convolve(b, at, -1);
-}
-
-/* The prefill has read it before. */
-int tec_built_prompt(struct tec_built *b, int at)
-{
-    return b->tensor[at];
 }
 
 int tec_built_hidden(struct tec_built *b, int at)
@@ -302,7 +280,7 @@ static void multiply(struct tec_built *b, int at, int y, const struct tec_gate *
     tec_lower_linear_rows(b->l, &m, b->tensor[x->in[0]], y, &part, add, label);
 }
 
-void tec_built_multiply(struct tec_built *b, int at, int y, int row, bool add)
+static void multiply_gated(struct tec_built *b, int at, int y, int row, bool add)
 {
     const struct tec_gate gate = gate_of(b, at);
     multiply(b, at, y, gate.at ? &gate : NULL, row, add);
@@ -331,7 +309,7 @@ int tec_built_linear(struct tec_built *b, int at)
             : user >= 0 ? joined(b, user)
             : chunk_of  ? tec_built_chunk(b)
                         : tec_built_new(b, at, tec_built_label(b, at, "linear"));
-    tec_built_multiply(b, at, y, row, false);
+    multiply_gated(b, at, y, row, false);
     return y;
 }
 
@@ -365,7 +343,7 @@ int tec_built_add(struct tec_built *b, int at)
         int sum = b->tensor[in[1 - i]];
         if (b->p->calls[in[i]].word == TEC_WORD_conv)
             return tec_built_convolve(b, in[i], sum);
-        tec_built_multiply(b, in[i], sum, 0, true);
+        multiply_gated(b, in[i], sum, 0, true);
         return sum;
     }
     int y = sum_in(b, in[1], at);
@@ -393,11 +371,14 @@ int tec_built_concat(struct tec_built *b, int at)
 }
 
 static int (*const words[TEC_WORD_COUNT])(struct tec_built *b, int at) = {
-#define WORD(word, operands, text) tec_built_##word,
-#define GIVEN(word, name, text) tec_built_##word,
+    [TEC_WORD_features] = tec_built_features,
+#define WORD(word, operands, text) [TEC_WORD_##word] = tec_built_##word,
+#define VALUE(word, operands, text)
+#define GIVEN(word, name, text)
 #define FIELD(word, key, kind, member, needed, text)
 #include "graph/model/words.def"
 #undef WORD
+#undef VALUE
 #undef GIVEN
 #undef FIELD
 };
@@ -423,7 +404,8 @@ void tec_built_calls(struct tec_built *b, int from, int to, bool moves)
     for (int i = from; i < to && b->l->program->status == TEC_OK; i++) {
         if (p->calls[i].timed || p->calls[i].moves != moves)
             continue;
-        b->tensor[i] = words[p->calls[i].word](b, i);
+        if (words[p->calls[i].word])
+            b->tensor[i] = words[p->calls[i].word](b, i);
         tap(b, i);
         settle(b, i);
     }

@@ -27,12 +27,16 @@ struct tec_built {
 
 /* The lowering of each word: the tensor of the value, -1 = it needs none. */
 #define WORD(word, operands, text) int tec_built_##word(struct tec_built *b, int call);
-#define GIVEN(word, name, text) WORD(word, 0, text)
+#define VALUE(word, operands, text)
+#define GIVEN(word, name, text)
 #define FIELD(word, key, kind, member, needed, text)
 #include "graph/model/words.def"
 #undef WORD
+#undef VALUE
 #undef GIVEN
 #undef FIELD
+
+int tec_built_features(struct tec_built *b, int call);
 
 /* A program on its way, without a value yet; false without memory. */
 bool tec_built_begin(struct tec_built *b, struct tec_lower *l, const struct tec_model_program *p,
@@ -78,12 +82,8 @@ bool tec_built_rounds(const struct tec_built *b, int call);
 /* A convolution; `sum` is the tensor that it is added to; -1 = one of its own. */
 int tec_built_convolve(struct tec_built *b, int call, int sum);
 
-/* A product into y from row `row` on; `add`: added to what is there. */
-void tec_built_multiply(struct tec_built *b, int call, int y, int row, bool add);
-
-/* Of a tower and of what projects (pictures.c): pictures that there can be; the rows of a value in
- * memory, and how many there are. */
-int tec_built_pictures(const struct tec_lower *l);
+/* Of a tower and of what projects (pictures.c): the rows of a value in memory, and how many there
+ * are. */
 int tec_built_picture_rows(const struct tec_built *b, int call);
 const int *tec_built_picture_live(const struct tec_built *b, int call);
 
@@ -105,9 +105,6 @@ void tec_built_project_keys(struct tec_built *b);
 
 /* The steps of a flow behind what is made once. */
 void tec_built_steps(struct tec_built *b);
-
-/* Whether values have taps now: before the steps, in the first and in the last one. */
-bool tec_built_taps(const struct tec_built *b);
 
 /* A copy of a value, or of a tensor that holds it, under a name; only where there are taps. */
 void tec_built_tap(struct tec_built *b, int tensor, const char *name);

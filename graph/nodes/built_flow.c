@@ -6,33 +6,6 @@
 
 #include <math.h>
 
-int tec_built_noise(struct tec_built *b, int at)
-{
-    return b->tensor[at];
-}
-
-/* Rows of the time have no commands: who reads one names its memory. */
-int tec_built_time(struct tec_built *b, int at)
-{
-    return b->tensor[at];
-}
-
-int tec_built_waves(struct tec_built *b, int at)
-{
-    return b->tensor[at];
-}
-
-int tec_built_columns(struct tec_built *b, int at)
-{
-    return b->tensor[at];
-}
-
-/* A product reads the first value and has a table for the second. */
-int tec_built_beside(struct tec_built *b, int at)
-{
-    return b->tensor[at];
-}
-
 /* A product reads the rows where they are. */
 int tec_built_take(struct tec_built *b, int at)
 {

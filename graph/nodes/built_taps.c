@@ -4,6 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Whether values have taps now: before the steps, in the first and in the last one. */
+static bool taps_now(const struct tec_built *b)
+{
+    return b->step <= 0 || b->step == b->l->timed->steps - 1;
+}
+
 /* Of a text its layers have taps, of a tower its front, too. */
 static void tap_layer(struct tec_built *b, int tensor, const char *name)
 {
@@ -20,7 +26,7 @@ void tec_built_tap(struct tec_built *b, int tensor, const char *name)
         tap_layer(b, tensor, name);
     else if (b->step < 0)
         tec_lower_tap(b->l, tensor, "%s", name);
-    else if (tec_built_taps(b))
+    else if (taps_now(b))
         tec_lower_tap(b->l, tensor, "%sstep%d.%s", suffix, b->step, name);
 }
 
@@ -29,16 +35,11 @@ bool tec_built_stem(const struct tec_built *b, int at, char stem[TEC_STEM_BYTES]
     const char *name = b->p->calls[at].name, *dot = name ? strrchr(name, '.') : NULL;
     const char *suffix = b->p->prompt < 0 ? "" : "suffix.";
     int n = dot ? (int)(dot + 1 - name) : 0;
-    if (!b->l->taps || !name || !tec_built_taps(b))
+    if (!b->l->taps || !name || !taps_now(b))
         return false;
     if (b->step < 0)
         snprintf(stem, TEC_STEM_BYTES, "%s%.*s", suffix, n, name);
     else
         snprintf(stem, TEC_STEM_BYTES, "%sstep%d.%.*s", suffix, b->step, n, name);
     return true;
-}
-
-bool tec_built_taps(const struct tec_built *b)
-{
-    return b->step <= 0 || b->step == b->l->timed->steps - 1;
 }

@@ -7,12 +7,6 @@
  * layer to layer. */
 #include "graph/nodes/layers.h"
 
-/* The rows that it begins with are there. */
-int tec_built_rows(struct tec_built *b, int at)
-{
-    return b->tensor[at];
-}
-
 bool tec_layers_begin(struct tec_built *b, struct tec_lower *l, const struct tec_reading *reading,
                       int x)
 {
@@ -139,21 +133,8 @@ void tec_layers_take(struct tec_built *b, int layer, const struct tec_rows_left 
 
 static int move(struct tec_built *b, int from, bool values)
 {
-    struct tec_lower *l = b->l;
-    const struct tec_kv_space *s = l->gathered;
-    const struct tec_moves *moves = b->text->moves;
-    int cols = s->shape.kv_heads * s->shape.head_dim;
-    int to = tec_program_fixed(l->program, values ? "v" : "k", (values ? s->v : s->k)[0], s->bytes,
-                               s->slots, cols, cols, NULL);
-    struct tec_call call = tec_call_of(TEC_OP_move_kv, "gather");
-    call.in[0] = from;
-    call.out[0] = to;
-    call.args.move = (struct tec_move_args){.moves = moves->list,
-                                            .count = moves->count,
-                                            .max_moves = moves->max,
-                                            .max_tokens = l->max_moved,
-                                            .row = cols * (s->shape.bf16 ? 2 : 4)};
-    tec_program_call(l->program, &call);
+    int to = tec_lower_kv(b->l, b->l->gathered, 0, values);
+    tec_lower_move(b->l, b->text->moves, from, to, "gather");
     return to;
 }
 

@@ -189,7 +189,9 @@ struct tec_encoding {
 };
 void tec_lower_encode(struct tec_lower *l, const struct tec_encoding *e);
 
-/* Keys and values of all layers from slots to slots, as the moves say. */
+/* Keys or values from slots to slots, as the moves say; and those of all layers. */
+void tec_lower_move(struct tec_lower *l, const struct tec_moves *moves, int from, int to,
+                    const char *label);
 void tec_lower_shift(struct tec_lower *l);
 
 /* The tokens of the rows as a new tensor. */
