@@ -12,13 +12,9 @@
 static void print_words(const struct tec_word *words, const char *quote, const char *between,
                         FILE *out)
 {
-    bool first = true;
-    for (; words->word; words++) {
-        if (words->alias)
-            continue;
-        fprintf(out, "%s%s%s%s", first ? "" : between, quote, words->word, quote);
-        first = false;
-    }
+    for (const struct tec_word *w = words; w->word; w++)
+        if (tec_load_word_of(words, w->value) == w->word) /* else it is another one's */
+            fprintf(out, "%s%s%s%s", w == words ? "" : between, quote, w->word, quote);
 }
 
 static void print_range(const struct tec_field *f, FILE *out)

@@ -27,8 +27,7 @@ static const struct {
 
 size_t tec_plan_recall_bytes(const struct tec_plan *p)
 {
-    const struct tec_kv_shape *s = &p->space.shape;
-    size_t row = (size_t)s->kv_heads * (size_t)s->head_dim * (s->bf16 ? 2 : 4);
+    size_t row = tec_kv_row_bytes(&p->space.shape);
     return tec_device_reads_host(p->device) ? 0 : 2 * (size_t)p->spec.frame_tokens * row;
 }
 

@@ -224,18 +224,10 @@ static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_erro
     return TEC_OK;
 }
 
-int tec_spec_pictures(const struct tec_node_set *set, const struct tec_decl_node *n)
-{
-    int pictures = 0;
-    for (int i = 0; i < n->reads.n; i++)
-        pictures += set->pipeline->inputs[n->reads.item[i].index].kind == TEC_INPUT_IMAGE;
-    return pictures;
-}
-
 /* Pictures of a prompt that the model has slots for. */
 static int pictures_of(const struct tec_node_set *set)
 {
-    int pictures = tec_spec_pictures(set, set->prefill);
+    int pictures = tec_pipeline_reads(set->pipeline, set->prefill, TEC_INPUT_IMAGE);
     return pictures < set->model->n_slots ? pictures : set->model->n_slots;
 }
 
@@ -328,7 +320,7 @@ static enum tec_status check_textless(const struct tec_node_set *set,
                               "among them",
                               frame->name, frame->tokens, set->model->name, rows);
     for (int i = 0; i < set->n; i++)
-        if (set->nodes[i]->kind == TEC_DECL_DECODE || set->nodes[i]->kind == TEC_DECL_SCORE)
+        if (tec_decl_makes_text(set->nodes[i]))
             return tec_spec_refuse(&set->nodes[i]->where, TEC_MALFORMED, err,
                                    "the model has no text, which is asked for by",
                                    set->nodes[i]->name);
@@ -340,7 +332,7 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     const struct tec_pipeline *p = set->pipeline;
     const struct tec_decl_node *n = set->prefill;
     const struct tec_decl_resource *frame = &p->resources[n->writes.index];
-    int pictures = tec_spec_pictures(set, n);
+    int pictures = tec_pipeline_reads(p, n, TEC_INPUT_IMAGE);
     if (set->ring)
         TEC_TRY(fill_ring(set, err));
     else

@@ -35,9 +35,6 @@ enum tec_status tec_spec_from_pipeline(struct tec_plan_spec *spec,
                                        const struct tec_model *model, struct tec_heap *heap,
                                        struct tec_error *err);
 
-/* Pictures that a prefill reads. */
-int tec_spec_pictures(const struct tec_node_set *set, const struct tec_decl_node *prefill);
-
 /* For the passes: "file:line: what 'name'". */
 enum tec_status tec_spec_refuse(const struct tec_where *where, enum tec_status status,
                                 struct tec_error *err, const char *what, const char *name);

@@ -23,7 +23,7 @@ static enum tec_status check_ring(struct tec_node_set *set, const struct tec_dec
 static enum tec_status check_pictures(const struct tec_node_set *set, const struct tec_decl_node *n,
                                       struct tec_error *err)
 {
-    int pictures = tec_spec_pictures(set, n);
+    int pictures = tec_pipeline_reads(set->pipeline, n, TEC_INPUT_IMAGE);
     if (pictures > set->model->n_slots)
         return tec_where_fail(err, TEC_MALFORMED, &n->where,
                               "'%s' reads %d pictures, model '%s' has %d camera slots", n->name,

@@ -22,13 +22,12 @@ int tec_kv_space_reserve(struct tec_kv_space *space, int tokens)
 
 int64_t tec_kv_token_bytes(const struct tec_kv_shape *s)
 {
-    return (int64_t)s->layers * 2 * s->kv_heads * s->head_dim * (s->bf16 ? 2 : 4);
+    return (int64_t)s->layers * 2 * (int64_t)tec_kv_row_bytes(s);
 }
 
 static size_t array_bytes(const struct tec_kv_space *space)
 {
-    const struct tec_kv_shape *s = &space->shape;
-    return (size_t)space->slots * (size_t)s->kv_heads * (size_t)s->head_dim * (s->bf16 ? 2 : 4);
+    return (size_t)space->slots * tec_kv_row_bytes(&space->shape);
 }
 
 int64_t tec_kv_space_bytes(const struct tec_kv_space *space)

@@ -28,6 +28,12 @@ void tec_kv_space_init(struct tec_kv_space *space, const struct tec_kv_shape *sh
 /* Reserve a run of `tokens` slots; its first slot. */
 int tec_kv_space_reserve(struct tec_kv_space *space, int tokens);
 
+/* Bytes of the keys, or of the values, of one token at a layer. */
+static inline size_t tec_kv_row_bytes(const struct tec_kv_shape *shape)
+{
+    return (size_t)shape->kv_heads * (size_t)shape->head_dim * (shape->bf16 ? 2 : 4);
+}
+
 /* Bytes of the keys and values of one token, all layers. */
 int64_t tec_kv_token_bytes(const struct tec_kv_shape *shape);
 

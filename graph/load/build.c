@@ -86,10 +86,8 @@ void tec_build_things(struct tec_loader *ld, const struct tec_field *f,
     }
     char *list = tec_arena_push(ld->arena, (size_t)v->n + 1, size, 16);
     struct tec_decl_entry *kept = TEC_NEW(ld->scratch, (size_t)v->n + 1, struct tec_decl_entry);
-    if (!list || !kept) {
-        ld->out_of_memory = true;
+    if (!tec_loader_has(ld, list && kept))
         return;
-    }
     int n = 0;
     for (int i = 0; i < v->n; i++) {
         kept[n] = v->entries[i];

@@ -134,7 +134,7 @@ static void mark_frames(struct divider *v, int first)
     v->chains[first].in_frames = true;
     for (int i = 0; i < v->p->n_nodes; i++) {
         const struct tec_decl_node *n = &v->nodes[i];
-        bool text = n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE;
+        bool text = tec_decl_makes_text(n);
         bool ring = text && n->kv.index >= 0 && v->resources[n->kv.index].kind == TEC_RESOURCE_RING;
         bool hard = !text && n->deadline.kind == TEC_DEADLINE_HARD;
         if (!n->culled && n->chain >= 0 && (n->kind == TEC_DECL_ACTION || ring || hard))
@@ -209,10 +209,8 @@ void tec_divide_chains(struct tec_loader *ld)
     struct tec_decl_chain *ordered = TEC_NEW(ld->arena, n, struct tec_decl_chain);
     int *place = TEC_NEW(ld->scratch, n, int);
     v.chains = TEC_NEW(ld->scratch, n, struct tec_decl_chain);
-    if (!ordered || !place || !v.chains) {
-        ld->out_of_memory = true;
+    if (!tec_loader_has(ld, ordered && place && v.chains))
         return;
-    }
     for (int i = 0; i < p->n_resources; i++)
         v.resources[i].chain = -1;
     begin_chains(&v);

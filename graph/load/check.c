@@ -323,10 +323,8 @@ static void order(struct checker *c)
     int n = c->p->n_nodes, done = 0;
     int *list = TEC_NEW(c->ld->arena, (size_t)n + 1, int);
     bool placed[64] = {false}, moved = true;
-    if (!list) {
-        c->ld->out_of_memory = true;
+    if (!tec_loader_has(c->ld, list))
         return;
-    }
     while (moved) {
         moved = false;
         for (int i = 0; i < n && !moved; i++) {

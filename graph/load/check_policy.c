@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static bool says_text(const struct tec_decl_node *n)
-{
-    return n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE;
-}
-
 void tec_pipeline_check_policy(const struct tec_pipeline *p, const char *policy,
                                struct tec_diagnostics *d)
 {
@@ -24,7 +19,7 @@ void tec_pipeline_check_policy(const struct tec_pipeline *p, const char *policy,
         bool must = n->deadline.kind == TEC_DEADLINE_HARD || tec_pipeline_awaited(p, n);
         if (must && !hard)
             hard = n;
-        if (!must && says_text(n) && !tec_pipeline_rings(p, n) && !text)
+        if (!must && tec_decl_makes_text(n) && !tec_pipeline_rings(p, n) && !text)
             text = n;
     }
     if (!hard || !text)

@@ -59,8 +59,8 @@ static void many_texts(struct tec_refusing *r)
 {
     int before = 0;
     for (int i = 0; i < r->at; i++)
-        before += !r->p->nodes[i].culled && tec_refusing_text(&r->p->nodes[i]);
-    if (tec_refusing_text(r->n) && !tec_refusing_rings(r, r->n) && before >= TEC_MAX_DECODERS)
+        before += !r->p->nodes[i].culled && tec_decl_makes_text(&r->p->nodes[i]);
+    if (tec_decl_makes_text(r->n) && !tec_refusing_rings(r, r->n) && before >= TEC_MAX_DECODERS)
         MORE(tec_refusing_field(r, "kv"), "'%s' is one more node that makes texts than the %d",
              tec_refusing_name(r->n), TEC_MAX_DECODERS);
 }
@@ -70,12 +70,12 @@ static void many_slots(struct tec_refusing *r)
 {
     int chain = r->n->chain, before = 0;
     for (int i = 0; i < r->at; i++)
-        if (tec_refusing_text(&r->p->nodes[i]) && r->p->nodes[i].chain == chain)
+        if (tec_decl_makes_text(&r->p->nodes[i]) && r->p->nodes[i].chain == chain)
             return;
     for (int i = 0; i < chain; i++)
         before += tec_pipeline_slots(r->p, i, NULL).n * r->p->frame.sessions;
     int all = before + tec_pipeline_slots(r->p, chain, NULL).n * r->p->frame.sessions;
-    if (!tec_refusing_text(r->n) || all <= TEC_MAX_ROWS || before > TEC_MAX_ROWS)
+    if (!tec_decl_makes_text(r->n) || all <= TEC_MAX_ROWS || before > TEC_MAX_ROWS)
         return;
     struct tec_diagnostic *d =
         MORE(tec_refusing_field(r, "kv"), "with '%s' there are %d request slots: %d at most",

@@ -161,12 +161,8 @@ void tec_add_drafts(struct tec_loader *ld)
     bool any = false;
     for (int i = 0; i < n; i++)
         any |= proposed_to(p, &p->nodes[i]);
-    if (!any)
+    if (!any || !tec_loader_has(ld, grow(ld, &lists)))
         return;
-    if (!grow(ld, &lists)) {
-        ld->out_of_memory = true;
-        return;
-    }
     for (int i = 0; i < n; i++)
         if (proposed_to(p, &p->nodes[i]) && added_for(p, &p->nodes[i]) < 0)
             add(ld, &lists, i);

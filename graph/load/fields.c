@@ -5,113 +5,105 @@
 
 #include <string.h>
 
-static const struct tec_word dtype_words[] = {{"u8", TEC_DECL_U8, false},
-                                              {"i32", TEC_DECL_I32, false},
-                                              {"i64", TEC_DECL_I64, false},
-                                              {"f32", TEC_DECL_F32, false},
-                                              {"f64", TEC_DECL_F64, false},
-                                              {"bf16", TEC_DECL_BF16, false},
-                                              {NULL, 0, false}};
+static const struct tec_word dtype_words[] = {{"u8", TEC_DECL_U8},
+                                              {"i32", TEC_DECL_I32},
+                                              {"i64", TEC_DECL_I64},
+                                              {"f32", TEC_DECL_F32},
+                                              {"f64", TEC_DECL_F64},
+                                              {"bf16", TEC_DECL_BF16},
+                                              {NULL, 0}};
 static const struct tec_word model_dtype_words[] = {
-    {"bf16", TEC_DECL_BF16, false}, {"f32", TEC_DECL_F32, false}, {NULL, 0, false}};
-static const struct tec_word quantize_words[] = {{"none", TEC_QUANTIZE_NONE, false},
-                                                 {"int8", TEC_QUANTIZE_INT8, false},
-                                                 {"int4", TEC_QUANTIZE_INT4, false},
-                                                 {NULL, 0, false}};
-static const struct tec_word round_words[] = {{"none", TEC_ROUND_NONE, false},
-                                              {"bf16x2", TEC_ROUND_BF16X2, false},
-                                              {"bf16", TEC_ROUND_BF16, false},
-                                              {NULL, 0, false}};
+    {"bf16", TEC_DECL_BF16}, {"f32", TEC_DECL_F32}, {NULL, 0}};
+static const struct tec_word quantize_words[] = {{"none", TEC_QUANTIZE_NONE},
+                                                 {"int8", TEC_QUANTIZE_INT8},
+                                                 {"int4", TEC_QUANTIZE_INT4},
+                                                 {NULL, 0}};
+static const struct tec_word round_words[] = {
+    {"none", TEC_ROUND_NONE}, {"bf16x2", TEC_ROUND_BF16X2}, {"bf16", TEC_ROUND_BF16}, {NULL, 0}};
 static const struct tec_word image_dtype_words[] = {
-    {"u8", TEC_DECL_U8, false}, {"f32", TEC_DECL_F32, false}, {NULL, 0, false}};
-static const struct tec_word tensor_dtype_words[] = {
-    {"f32", TEC_DECL_F32, false}, {"f64", TEC_DECL_F64, false}, {"i32", TEC_DECL_I32, false},
-    {"i64", TEC_DECL_I64, false}, {"u8", TEC_DECL_U8, false},   {NULL, 0, false}};
-static const struct tec_word clock_words[] = {{"internal", TEC_CLOCK_INTERNAL, false},
-                                              {"external", TEC_CLOCK_EXTERNAL, false},
-                                              {"on_request", TEC_CLOCK_ON_REQUEST, false},
-                                              {NULL, 0, false}};
-static const struct tec_word overrun_words[] = {{"skip_next", TEC_OVERRUN_SKIP_NEXT, false},
-                                                {NULL, 0, false}};
-static const struct tec_word shift_words[] = {{"rotate", TEC_SHIFT_ROTATE, false},
-                                              {"device_copy", TEC_SHIFT_DEVICE_COPY, false},
-                                              {NULL, 0, false}};
+    {"u8", TEC_DECL_U8}, {"f32", TEC_DECL_F32}, {NULL, 0}};
+static const struct tec_word tensor_dtype_words[] = {{"f32", TEC_DECL_F32}, {"f64", TEC_DECL_F64},
+                                                     {"i32", TEC_DECL_I32}, {"i64", TEC_DECL_I64},
+                                                     {"u8", TEC_DECL_U8},   {NULL, 0}};
+static const struct tec_word clock_words[] = {{"internal", TEC_CLOCK_INTERNAL},
+                                              {"external", TEC_CLOCK_EXTERNAL},
+                                              {"on_request", TEC_CLOCK_ON_REQUEST},
+                                              {NULL, 0}};
+static const struct tec_word overrun_words[] = {{"skip_next", TEC_OVERRUN_SKIP_NEXT}, {NULL, 0}};
+static const struct tec_word shift_words[] = {
+    {"rotate", TEC_SHIFT_ROTATE}, {"device_copy", TEC_SHIFT_DEVICE_COPY}, {NULL, 0}};
 static const struct tec_word pack_words[] = {
-    {"packed", TEC_PACK_PACKED, false}, {"gather", TEC_PACK_GATHER, false}, {NULL, 0, false}};
+    {"packed", TEC_PACK_PACKED}, {"gather", TEC_PACK_GATHER}, {NULL, 0}};
 static const struct tec_word change_words[] = {
-    {"flush", TEC_CHANGE_FLUSH, false}, {"keep", TEC_CHANGE_KEEP, false}, {NULL, 0, false}};
+    {"flush", TEC_CHANGE_FLUSH}, {"keep", TEC_CHANGE_KEEP}, {NULL, 0}};
 static const struct tec_word overlap_words[] = {
-#define OVERLAP(name, text, what) {text, TEC_OVERLAP_##name, false},
+#define OVERLAP(name, text, what) {text, TEC_OVERLAP_##name},
 #include "graph/memory/overlaps.def"
 #undef OVERLAP
-    {NULL, 0, false}};
+    {NULL, 0}};
 static const struct tec_word select_words[] = {
-#define SELECTION(name, text, what) {text, TEC_SELECTION_##name, false},
+#define SELECTION(name, text, what) {text, TEC_SELECTION_##name},
 #include "graph/memory/selections.def"
 #undef SELECTION
-    {NULL, 0, false}};
+    {NULL, 0}};
 static const struct tec_word guide_schedule_words[] = {
-#define GUIDE(name, text, what) {text, TEC_GUIDE_##name, false},
+#define GUIDE(name, text, what) {text, TEC_GUIDE_##name},
 #include "graph/transform/guides.def"
 #undef GUIDE
-    {NULL, 0, false}};
+    {NULL, 0}};
 static const struct tec_word scoring_words[] = {
-#define SCORING(name, text, what) {text, TEC_SCORING_##name, false},
+#define SCORING(name, text, what) {text, TEC_SCORING_##name},
 #include "graph/memory/scorings.def"
 #undef SCORING
-    {NULL, 0, false}};
-static const struct tec_word positions_words[] = {{"relocate", TEC_POSITIONS_RELOCATE, false},
-                                                  {"local0", TEC_POSITIONS_LOCAL0, false},
-                                                  {NULL, 0, false}};
-static const struct tec_word order_words[] = {{"best_first", TEC_ORDER_BEST_FIRST, false},
-                                              {"as_put", TEC_ORDER_AS_PUT, false},
-                                              {NULL, 0, false}};
-static const struct tec_word hard_miss_words[] = {{"hold", TEC_MISS_HOLD, false},
-                                                  {"hold_last", TEC_MISS_HOLD, true},
-                                                  {"decay", TEC_MISS_DECAY, false},
-                                                  {"last_chunk", TEC_MISS_LAST_CHUNK, false},
-                                                  {"zeros", TEC_MISS_ZEROS, false},
-                                                  {"stop", TEC_MISS_STOP, false},
-                                                  {NULL, 0, false}};
+    {NULL, 0}};
+static const struct tec_word positions_words[] = {
+    {"relocate", TEC_POSITIONS_RELOCATE}, {"local0", TEC_POSITIONS_LOCAL0}, {NULL, 0}};
+static const struct tec_word order_words[] = {
+    {"best_first", TEC_ORDER_BEST_FIRST}, {"as_put", TEC_ORDER_AS_PUT}, {NULL, 0}};
+static const struct tec_word hard_miss_words[] = {{"hold", TEC_MISS_HOLD},
+                                                  {"hold_last", TEC_MISS_HOLD},
+                                                  {"decay", TEC_MISS_DECAY},
+                                                  {"last_chunk", TEC_MISS_LAST_CHUNK},
+                                                  {"zeros", TEC_MISS_ZEROS},
+                                                  {"stop", TEC_MISS_STOP},
+                                                  {NULL, 0}};
 static const struct tec_word soft_miss_words[] = {
-    {"shed", TEC_MISS_SHED, false}, {"continue", TEC_MISS_CONTINUE, false}, {NULL, 0, false}};
-static const struct tec_word priority_words[] = {{"low", TEC_PRIORITY_LOW, false},
-                                                 {"normal", TEC_PRIORITY_NORMAL, false},
-                                                 {"high", TEC_PRIORITY_HIGH, false},
-                                                 {NULL, 0, false}};
-static const struct tec_word capture_miss_words[] = {{"error", 0, false}, {NULL, 0, false}};
+    {"shed", TEC_MISS_SHED}, {"continue", TEC_MISS_CONTINUE}, {NULL, 0}};
+static const struct tec_word priority_words[] = {{"low", TEC_PRIORITY_LOW},
+                                                 {"normal", TEC_PRIORITY_NORMAL},
+                                                 {"high", TEC_PRIORITY_HIGH},
+                                                 {NULL, 0}};
+static const struct tec_word capture_miss_words[] = {{"error", 0}, {NULL, 0}};
 
-static const struct tec_word model_words[] = {{"model", TEC_CON_model, false}, {NULL, 0, false}};
-static const struct tec_word frame_words[] = {{"frame", TEC_CON_frame, false}, {NULL, 0, false}};
-static const struct tec_word input_words[] = {{"image", TEC_CON_image, false},
-                                              {"tensor", TEC_CON_tensor, false},
-                                              {"text", TEC_CON_text, false},
-                                              {"segments", TEC_CON_segments, false},
-                                              {NULL, 0, false}};
+static const struct tec_word model_words[] = {{"model", TEC_CON_model}, {NULL, 0}};
+static const struct tec_word frame_words[] = {{"frame", TEC_CON_frame}, {NULL, 0}};
+static const struct tec_word input_words[] = {{"image", TEC_CON_image},
+                                              {"tensor", TEC_CON_tensor},
+                                              {"text", TEC_CON_text},
+                                              {"segments", TEC_CON_segments},
+                                              {NULL, 0}};
 static const struct tec_word resource_words[] = {
-    {"kv.frame", TEC_CON_kv_frame, false}, {"kv.requests", TEC_CON_kv_requests, false},
-    {"kv.ring", TEC_CON_kv_ring, false},   {"kv.segments", TEC_CON_kv_segments, false},
-    {"buffer", TEC_CON_buffer, false},     {NULL, 0, false}};
-static const struct tec_word node_words[] = {{"prefill", TEC_CON_prefill, false},
-                                             {"action", TEC_CON_action, false},
-                                             {"decode", TEC_CON_decode, false},
-                                             {"score", TEC_CON_score, false},
-                                             {"memory_load", TEC_CON_memory_load, false},
-                                             {"remember", TEC_CON_remember, false},
-                                             {NULL, 0, false}};
-static const struct tec_word partition_words[] = {{"sm", TEC_CON_sm, false}, {NULL, 0, false}};
-static const struct tec_word capture_words[] = {{"capture", TEC_CON_capture, false},
-                                                {NULL, 0, false}};
-static const struct tec_word memory_words[] = {{"memory", TEC_CON_memory, false}, {NULL, 0, false}};
-static const struct tec_word use_words[] = {{"use", TEC_CON_use, false}, {NULL, 0, false}};
-static const struct tec_word guard_words[] = {{"guard", TEC_CON_guard, false}, {NULL, 0, false}};
-static const struct tec_word tiers_words[] = {{"tiers", TEC_CON_tiers, false}, {NULL, 0, false}};
-static const struct tec_word recompute_words[] = {{"recompute", TEC_CON_recompute, false},
-                                                  {NULL, 0, false}};
-static const struct tec_word guide_words[] = {{"guide", TEC_CON_guide, false}, {NULL, 0, false}};
-static const struct tec_word draft_words[] = {{"draft", TEC_CON_draft, false}, {NULL, 0, false}};
+    {"kv.frame", TEC_CON_kv_frame}, {"kv.requests", TEC_CON_kv_requests},
+    {"kv.ring", TEC_CON_kv_ring},   {"kv.segments", TEC_CON_kv_segments},
+    {"buffer", TEC_CON_buffer},     {NULL, 0}};
+static const struct tec_word node_words[] = {{"prefill", TEC_CON_prefill},
+                                             {"action", TEC_CON_action},
+                                             {"decode", TEC_CON_decode},
+                                             {"score", TEC_CON_score},
+                                             {"memory_load", TEC_CON_memory_load},
+                                             {"remember", TEC_CON_remember},
+                                             {NULL, 0}};
+static const struct tec_word partition_words[] = {{"sm", TEC_CON_sm}, {NULL, 0}};
+static const struct tec_word capture_words[] = {{"capture", TEC_CON_capture}, {NULL, 0}};
+static const struct tec_word memory_words[] = {{"memory", TEC_CON_memory}, {NULL, 0}};
+static const struct tec_word use_words[] = {{"use", TEC_CON_use}, {NULL, 0}};
+static const struct tec_word guard_words[] = {{"guard", TEC_CON_guard}, {NULL, 0}};
+static const struct tec_word tiers_words[] = {{"tiers", TEC_CON_tiers}, {NULL, 0}};
+static const struct tec_word recompute_words[] = {{"recompute", TEC_CON_recompute}, {NULL, 0}};
+static const struct tec_word guide_words[] = {{"guide", TEC_CON_guide}, {NULL, 0}};
+static const struct tec_word draft_words[] = {{"draft", TEC_CON_draft}, {NULL, 0}};
 static const struct tec_word deadline_words[] = {
-    {"hard", TEC_CON_hard, false}, {"soft", TEC_CON_soft, false}, {NULL, 0, false}};
+    {"hard", TEC_CON_hard}, {"soft", TEC_CON_soft}, {NULL, 0}};
 
 const struct tec_constructor_info tec_constructors[TEC_CONSTRUCTORS] = {
 #define PLAIN(id, word, strct, doc) \
@@ -204,7 +196,7 @@ enum tec_constructor tec_constructor_find(const char *word)
 const char *tec_load_word_of(const struct tec_word *words, int value)
 {
     for (; words->word; words++)
-        if (words->value == value && !words->alias)
+        if (words->value == value)
             return words->word;
     return NULL;
 }

@@ -50,11 +50,11 @@ enum tec_field_type {
 
 enum { TEC_MAX_POINTS = 64 }; /* of an axis: what policies can see */
 
-/* An allowed word and its value; or a constructor's word and its enum tec_constructor. */
+/* An allowed word and its value, of which the first word is written and later ones are understood;
+ * or a constructor's word and its enum tec_constructor. */
 struct tec_word {
     const char *word;
     int value;
-    bool alias; /* understood, but written as another word */
 };
 
 struct tec_field {

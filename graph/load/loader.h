@@ -75,6 +75,13 @@ struct tec_loader {
     bool broken;           /* errors were found before the graph was looked at */
 };
 
+/* Is the memory there that was asked for? Else the load fails at its end. */
+static inline bool tec_loader_has(struct tec_loader *ld, bool memory)
+{
+    ld->out_of_memory |= !memory;
+    return memory;
+}
+
 /* --- sources (files.c) --- */
 
 /* Read options->path or take options->text as the first source; of a checkpoint folder the text

@@ -60,7 +60,7 @@ static void no_prefill(struct tec_refusing *r)
 
 static void no_prefix(struct tec_refusing *r)
 {
-    if (tec_refusing_text(r->n) && tec_refusing_on(r, r->n, TEC_RESOURCE_REQUESTS) &&
+    if (tec_decl_makes_text(r->n) && tec_refusing_on(r, r->n, TEC_RESOURCE_REQUESTS) &&
         r->p->resources[r->n->kv.index].share_prefix.index < 0)
         REFUSE(field(r, "kv"), "'%s' stands on '%s', a kv.requests without share_prefix",
                name_of(r->n), r->n->kv.name);
@@ -133,7 +133,7 @@ static void after_text(struct tec_refusing *r)
 {
     int early = r->n->after.index;
     const struct tec_decl_node *text = early < 0 ? NULL : &r->p->nodes[early];
-    if (!text || !tec_refusing_text(text))
+    if (!text || !tec_decl_makes_text(text))
         return;
     if (r->n->kind == TEC_DECL_PREFILL && tec_pipeline_waits_for(r->p, r->n))
         waiting_prefill(r, text);
@@ -152,7 +152,7 @@ static void after_text(struct tec_refusing *r)
 /* A partition is for what runs beside hard nodes. */
 static void awaited_partition(struct tec_refusing *r)
 {
-    if (tec_refusing_text(r->n) && tec_pipeline_awaited(r->p, r->n) && r->n->partition.index >= 0)
+    if (tec_decl_makes_text(r->n) && tec_pipeline_awaited(r->p, r->n) && r->n->partition.index >= 0)
         REFUSE(field(r, "partition"),
                "'%s' is on a partition, but its text is made between hard nodes, when nothing runs "
                "beside it",
@@ -164,7 +164,7 @@ static void awaited_partition(struct tec_refusing *r)
 /* Is this a text with a hard deadline beside actions, on a prefill that no frame runs? */
 static bool late_text(const struct tec_refusing *r)
 {
-    return tec_refusing_text(r->n) && !tec_refusing_rings(r, r->n) &&
+    return tec_decl_makes_text(r->n) && !tec_refusing_rings(r, r->n) &&
            r->n->deadline.kind == TEC_DEADLINE_HARD && tec_pipeline_actor(r->p) &&
            !tec_pipeline_in_frames(r->p, r->n);
 }
@@ -188,7 +188,7 @@ static void other_deadline(struct tec_refusing *r)
 static void missed_text(struct tec_refusing *r)
 {
     const struct tec_decl_entry *hard = tec_decl_value_find(r->ld->nodes[r->at].value, "deadline");
-    if (!tec_refusing_text(r->n) || tec_refusing_rings(r, r->n) ||
+    if (!tec_decl_makes_text(r->n) || tec_refusing_rings(r, r->n) ||
         r->n->deadline.kind != TEC_DEADLINE_HARD || !hard)
         return;
     for (int i = 0; i < hard->value->n; i++) {
@@ -209,7 +209,7 @@ static void always_runs(struct tec_refusing *r)
                       : tec_refusing_rings(r, r->n) || (prefill && tec_refusing_fills(r))
                           ? "a ring goes on in every frame"
                       : prefill && tec_pipeline_in_frames(r->p, r->n) ? "it is the frames' prefill"
-                      : tec_refusing_text(r->n) && r->n->deadline.kind == TEC_DEADLINE_HARD
+                      : tec_decl_makes_text(r->n) && r->n->deadline.kind == TEC_DEADLINE_HARD
                           ? "its deadline is hard"
                       : tec_pipeline_awaited(r->p, r->n) ? "a hard node waits for it"
                                                          : NULL;
@@ -222,7 +222,7 @@ static void always_runs(struct tec_refusing *r)
 
 static void tokens_out(struct tec_refusing *r)
 {
-    if (tec_refusing_text(r->n) && !tec_refusing_rings(r, r->n) && r->n->out.buffer >= 0)
+    if (tec_decl_makes_text(r->n) && !tec_refusing_rings(r, r->n) && r->n->out.buffer >= 0)
         REFUSE(field(r, "out"), "'%s' writes tokens to a buffer: they leave as a stream",
                name_of(r->n));
 }

@@ -409,6 +409,11 @@ void tec_pipeline_free(struct tec_pipeline *pipeline); /* NULL is allowed */
 enum tec_status tec_pipeline_expand(json_t **out, const struct tec_pipeline *pipeline,
                                     struct tec_error *err);
 
+/* Does a node make texts? Does it read an input or a stream; how many of a kind? */
+bool tec_decl_makes_text(const struct tec_decl_node *node);
+bool tec_decl_reads(const struct tec_decl_node *node, int input);
+int tec_pipeline_reads(const struct tec_pipeline *p, const struct tec_decl_node *node,
+                       enum tec_input_kind kind);
 /* Is input i a prompt that a decode node has of its own? Which of these prompts a node's is, an
  * input and the chain whose model reads it, in the order of the inputs; -1 = it has none. */
 bool tec_pipeline_is_prompt(const struct tec_pipeline *p, int input);

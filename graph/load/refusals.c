@@ -74,7 +74,7 @@ static void segments_beside(struct tec_refusing *r)
 /* A prefill with a trigger of its own starts its readers: another trigger would run it, too. */
 static void second_trigger(struct tec_refusing *r)
 {
-    if (!tec_refusing_text(r->n))
+    if (!tec_decl_makes_text(r->n))
         return;
     int prefix = tec_pipeline_prefix(r->p, r->n);
     const struct tec_decl_node *writer = tec_pipeline_writer(r->p, prefix);
@@ -101,7 +101,7 @@ static void beside_ring(struct tec_refusing *r)
     if (!ring || ring == r->n || r->at == r->p->chains[r->n->chain].prefill ||
         r->n->kind == TEC_DECL_MEMORY_LOAD || r->n->kind == TEC_DECL_REMEMBER)
         return;
-    if (tec_refusing_text(r->n) && tec_refusing_on(r, r->n, TEC_RESOURCE_REQUESTS) &&
+    if (tec_decl_makes_text(r->n) && tec_refusing_on(r, r->n, TEC_RESOURCE_REQUESTS) &&
         r->p->resources[ring->kv.index].pack != TEC_PACK_GATHER)
         return;
     struct tec_diagnostic *d =
@@ -113,7 +113,7 @@ static void beside_ring(struct tec_refusing *r)
 /* Without actions a hard deadline of a text is that of its request. */
 static void hard_on_ring(struct tec_refusing *r)
 {
-    if (tec_refusing_text(r->n) && !tec_refusing_rings(r, r->n) &&
+    if (tec_decl_makes_text(r->n) && !tec_refusing_rings(r, r->n) &&
         r->n->deadline.kind == TEC_DEADLINE_HARD && tec_pipeline_actor(r->p) &&
         tec_pipeline_ring_of(r->p, r->n->chain))
         REFUSE(field(r, "deadline"),

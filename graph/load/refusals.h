@@ -40,11 +40,6 @@ static inline bool tec_refusing_on(const struct tec_refusing *r, const struct te
     return n->kv.index >= 0 && r->p->resources[n->kv.index].kind == kind;
 }
 
-static inline bool tec_refusing_text(const struct tec_decl_node *n)
-{
-    return n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE;
-}
-
 static inline bool tec_refusing_rings(const struct tec_refusing *r, const struct tec_decl_node *n)
 {
     return n->kind == TEC_DECL_DECODE && tec_refusing_on(r, n, TEC_RESOURCE_RING);

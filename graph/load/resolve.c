@@ -233,6 +233,28 @@ void tec_resolve(struct tec_loader *ld)
     ld->broken = ld->d->n_errors > 0;
 }
 
+bool tec_decl_makes_text(const struct tec_decl_node *n)
+{
+    return n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE;
+}
+
+bool tec_decl_reads(const struct tec_decl_node *n, int input)
+{
+    for (int i = 0; i < n->reads.n; i++)
+        if (n->reads.item[i].index == input)
+            return true;
+    return false;
+}
+
+int tec_pipeline_reads(const struct tec_pipeline *p, const struct tec_decl_node *n,
+                       enum tec_input_kind kind)
+{
+    int count = 0;
+    for (int i = 0; i < n->reads.n; i++)
+        count += p->inputs[n->reads.item[i].index].kind == kind;
+    return count;
+}
+
 bool tec_pipeline_rings(const struct tec_pipeline *p, const struct tec_decl_node *n)
 {
     return !n->culled && n->kind == TEC_DECL_DECODE && n->kv.index >= 0 &&

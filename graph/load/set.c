@@ -239,10 +239,8 @@ static void set_refs(struct tec_loader *ld, const struct tec_field *f,
     }
     struct tec_ref *item = TEC_NEW(ld->arena, (size_t)v->n, struct tec_ref);
     struct tec_refs *refs = member(out, f);
-    if (!item) {
-        ld->out_of_memory = true;
+    if (!tec_loader_has(ld, item))
         return;
-    }
     bool read = strcmp(f->name, "reads") == 0;
     for (int i = 0; i < v->n; i++)
         if (!set_ref(&v->entries[i], &item[i], read))
@@ -264,10 +262,8 @@ static void set_list(struct tec_loader *ld, const struct tec_field *f,
     }
     int *ints = TEC_NEW(ld->arena, (size_t)v->n + 1, int);
     double *numbers = TEC_NEW(ld->arena, (size_t)v->n + 1, double), before = -1, x = 0;
-    if (!ints || !numbers) {
-        ld->out_of_memory = true;
+    if (!tec_loader_has(ld, ints && numbers))
         return;
-    }
     for (int i = 0; i < v->n; i++) {
         const struct tec_decl_entry *item = &v->entries[i];
         bool good = whole ? as_integer(item->value, &x) : as_number(item->value, &x);
@@ -302,10 +298,8 @@ static void set_texts(struct tec_loader *ld, const struct tec_field *f,
         return;
     }
     const char **item = TEC_NEW(ld->arena, (size_t)v->n, const char *);
-    if (!item) {
-        ld->out_of_memory = true;
+    if (!tec_loader_has(ld, item))
         return;
-    }
     for (int i = 0; i < v->n; i++) {
         const struct tec_decl_value *text = v->entries[i].value;
         if (text->kind != TEC_VALUE_STRING || !text->string[0]) {
@@ -330,10 +324,8 @@ static void set_stops(struct tec_loader *ld, const struct tec_field *f,
         return;
     }
     const char **item = TEC_NEW(ld->arena, 1, const char *);
-    if (!item) {
-        ld->out_of_memory = true;
+    if (!tec_loader_has(ld, item))
         return;
-    }
     item[0] = e->value->string;
     *(struct tec_texts *)member(out, f) = (struct tec_texts){1, item};
 }

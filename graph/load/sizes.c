@@ -293,10 +293,7 @@ static void check_unused(struct tec_loader *ld)
     for (int i = 0; i < p->n_inputs && !ld->broken; i++) {
         bool used = p->inputs[i].name == NULL || tec_pipeline_gives(p, i);
         for (int j = 0; j < p->n_nodes && !used; j++)
-            used = p->nodes[j].prompt.index == i;
-        for (int j = 0; j < p->n_nodes && !used; j++)
-            for (int k = 0; k < p->nodes[j].reads.n; k++)
-                used |= p->nodes[j].reads.item[k].index == i;
+            used = p->nodes[j].prompt.index == i || tec_decl_reads(&p->nodes[j], i);
         if (!used)
             tec_diagnostics_add(ld->d, TEC_W101, tec_where_field(ld, &ld->inputs[i], "name"),
                                 "no node reads input '%s'", p->inputs[i].name);

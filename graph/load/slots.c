@@ -16,8 +16,7 @@ static int requests_of(const struct tec_pipeline *p, const struct tec_decl_node 
 static bool makes_text(const struct tec_pipeline *p, const struct tec_decl_node *n, int chain)
 {
     return !n->culled && n->chain == chain && n->kv.index >= 0 &&
-           p->resources[n->kv.index].kind != TEC_RESOURCE_RING &&
-           (n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE);
+           p->resources[n->kv.index].kind != TEC_RESOURCE_RING && tec_decl_makes_text(n);
 }
 
 /* Slots that nodes over `resource` (-1: over a kv.frame) add; *n counts these nodes. */

@@ -212,8 +212,7 @@ void tec_check_spawns(struct tec_loader *ld)
             check_action(ld, i);
         if (n->kind == TEC_DECL_MEMORY_LOAD)
             check_recall(ld, i);
-        if (n->kind != TEC_DECL_DECODE && n->kind != TEC_DECL_SCORE)
-            continue;
-        check_value(ld, i);
+        if (tec_decl_makes_text(n))
+            check_value(ld, i);
     }
 }

@@ -15,10 +15,8 @@ void tec_make_streams(struct tec_loader *ld)
     struct tec_pipeline *p = ld->pipeline;
     size_t n = (size_t)(p->n_inputs + p->n_nodes) + 1;
     struct tec_decl_input *inputs = TEC_NEW(ld->arena, n, struct tec_decl_input);
-    if (!inputs) {
-        ld->out_of_memory = true;
+    if (!tec_loader_has(ld, inputs))
         return;
-    }
     if (p->n_inputs > 0)
         memcpy(inputs, p->inputs, (size_t)p->n_inputs * sizeof *inputs);
     p->inputs = ld->lists[TEC_INPUTS] = inputs;
@@ -51,11 +49,6 @@ void tec_set_stream(struct tec_loader *ld, const struct tec_decl_entry *e,
 static bool has_stream(const struct tec_decl_node *n, const char *name)
 {
     return n->out.stream && n->out.name && strcmp(n->out.name, name) == 0;
-}
-
-static bool writes_text(const struct tec_decl_node *n)
-{
-    return n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE;
 }
 
 /* The stream of node `writer` as a value that is read; at most one a node. */
@@ -146,7 +139,7 @@ static void check_read(struct tec_loader *ld, int reader, int entry)
     if (n->kind != TEC_DECL_PREFILL)
         return; /* reported where kinds are */
     take_room(in, p, n);
-    if (!writes_text(writer) || ring) {
+    if (!tec_decl_makes_text(writer) || ring) {
         d = tec_diagnostics_add(ld->d, TEC_E024, where,
                                 "'%s' is no text that is finished: its node makes actions",
                                 in->name);

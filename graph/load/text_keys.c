@@ -8,11 +8,6 @@
 
 #include <math.h>
 
-static bool writes_text(const struct tec_decl_node *n)
-{
-    return n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE;
-}
-
 bool tec_pipeline_on_text(const struct tec_pipeline *p, const struct tec_decl_node *n)
 {
     return n->kind == TEC_DECL_ACTION && n->kv.index >= 0 &&
@@ -24,7 +19,7 @@ const struct tec_decl_node *tec_pipeline_waits_for(const struct tec_pipeline *p,
 {
     const struct tec_decl_node *early = n->after.index >= 0 ? &p->nodes[n->after.index] : NULL;
     bool needs = early && (n->kind == TEC_DECL_ACTION || tec_pipeline_reads_text(p, n, early));
-    bool waits = needs && !n->culled && writes_text(early) && !tec_pipeline_rings(p, early);
+    bool waits = needs && !n->culled && tec_decl_makes_text(early) && !tec_pipeline_rings(p, early);
     return waits ? early : NULL;
 }
 
@@ -53,7 +48,7 @@ bool tec_pipeline_loads_first(const struct tec_pipeline *p, const struct tec_dec
 /* A text with a hard deadline beside actions is one of the frame that it is born in. */
 static bool is_hard(const struct tec_pipeline *p, const struct tec_decl_node *n)
 {
-    return !n->culled && writes_text(n) && n->deadline.kind == TEC_DEADLINE_HARD &&
+    return !n->culled && tec_decl_makes_text(n) && n->deadline.kind == TEC_DEADLINE_HARD &&
            tec_pipeline_actor(p) && tec_pipeline_in_frames(p, n) &&
            !tec_pipeline_ring_of(p, n->chain);
 }

@@ -7,10 +7,8 @@
 struct tec_decl_value *tec_decl_value_new(struct tec_loader *ld, enum tec_decl_value_kind kind)
 {
     struct tec_decl_value *v = TEC_NEW(ld->scratch, 1, struct tec_decl_value);
-    if (!v) {
-        ld->out_of_memory = true;
+    if (!tec_loader_has(ld, v))
         return NULL;
-    }
     v->kind = kind;
     v->source = v->open = -1;
     v->weight = 1;
@@ -44,10 +42,8 @@ struct tec_decl_value *tec_decl_value_copy(struct tec_loader *ld, const struct t
 {
     struct tec_decl_value *copy = tec_decl_value_new(ld, v->kind);
     struct tec_decl_entry *entries = TEC_NEW(ld->scratch, (size_t)n + 1, struct tec_decl_entry);
-    if (!copy || !entries) {
-        ld->out_of_memory = true;
+    if (!tec_loader_has(ld, copy && entries))
         return NULL;
-    }
     *copy = *v;
     if (v->n > 0)
         memcpy(entries, v->entries, (size_t)(v->n < n ? v->n : n) * sizeof *entries);

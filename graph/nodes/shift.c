@@ -4,7 +4,6 @@
 void tec_lower_move(struct tec_lower *l, const struct tec_moves *moves, int from, int to,
                     const char *label)
 {
-    const struct tec_kv_shape *s = &l->space->shape;
     struct tec_call call = tec_call_of(TEC_OP_move_kv, label);
     call.in[0] = from;
     call.out[0] = to;
@@ -12,7 +11,7 @@ void tec_lower_move(struct tec_lower *l, const struct tec_moves *moves, int from
                                             .count = moves->count,
                                             .max_moves = moves->max,
                                             .max_tokens = l->max_moved,
-                                            .row = s->kv_heads * s->head_dim * (s->bf16 ? 2 : 4)};
+                                            .row = (int)tec_kv_row_bytes(&l->space->shape)};
     tec_program_call(l->program, &call);
 }
 

@@ -1,7 +1,7 @@
 /* arrivals.c - when language is asked for. */
 #include "tools/measure/arrivals.h"
 
-#include "graph/run/launch/noise.h"
+#include "kernels/philox.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -177,7 +177,7 @@ static double draw(const struct tec_arrivals *a, enum draw purpose, int64_t fram
     const uint32_t counter[4] = {(uint32_t)index, (uint32_t)purpose, (uint32_t)frame,
                                  (uint32_t)((uint64_t)frame >> 32)};
     uint32_t words[4];
-    tec_philox(counter, key, words);
+    tec_philox_words(counter, key, words);
     return (double)((uint64_t)(words[0] >> 5) << 26 | words[1] >> 6) * 0x1p-53;
 }
 

@@ -135,11 +135,10 @@ static enum tec_status keep_parts(struct tec_profile_memory *m, struct tec_plan 
 static enum tec_status take(struct tec_profile_memory *m, struct tec_plan *plan,
                             struct tec_arena *arena, struct tec_error *err)
 {
-    const struct tec_kv_shape *s = &plan->space.shape;
     size_t most = (size_t)plan->spec.segments + 1, layers;
     TEC_TRY(tec_recall_create(&m->recall, plan, arena, err));
     layers = (size_t)m->recall.layers;
-    m->row = (size_t)s->kv_heads * (size_t)s->head_dim * (s->bf16 ? 2 : 4);
+    m->row = tec_kv_row_bytes(&plan->space.shape);
     m->places = TEC_NEW(arena, most, struct tec_segment_range);
     m->fresh = TEC_NEW(arena, most, bool);
     m->texts = TEC_NEW(arena, most, struct tec_remember_text);

@@ -10,14 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-static int node_named(const struct tec_topology *t, const char *name)
-{
-    for (int i = 0; i < t->n_nodes; i++)
-        if (strcmp(t->nodes[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
 static void add_list(struct tec_decoder *d, const struct tec_choice *choice)
 {
     const struct tec_decl_node *n = choice->node;
@@ -67,7 +59,7 @@ static void list_actions(struct tec_loop_options *l, const struct tec_engine *e)
     int at[TEC_MAX_CHAINS] = {0};
     while (l->n_actions < TEC_MAX_ACTIONS &&
            (n = tec_pipeline_action(e->options.pipeline, l->n_actions))) {
-        int node = node_named(&e->topology, n->name);
+        int node = tec_topology_find(&e->topology, n->name);
         l->actions[l->n_actions++] = (struct tec_action){
             .name = n->name,
             .node = node,

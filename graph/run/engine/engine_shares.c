@@ -4,24 +4,16 @@
  * pictures; whoever is first makes their rows, the other copies them (pictures.c). */
 #include "graph/run/engine/engine_models.h"
 
-/* Does the prefill of a chain read an input? */
-static bool reads(const struct tec_pipeline *p, int chain, int input)
-{
-    const struct tec_decl_node *n = &p->nodes[p->chains[chain].prefill];
-    for (int i = 0; i < n->reads.n; i++)
-        if (n->reads.item[i].index == input)
-            return true;
-    return false;
-}
-
 /* Do two chains read the same pictures, and any? */
 static bool same_pictures(const struct tec_pipeline *p, int a, int b)
 {
+    const struct tec_decl_node *x = &p->nodes[p->chains[a].prefill];
+    const struct tec_decl_node *y = &p->nodes[p->chains[b].prefill];
     bool same = true, any = false;
     for (int i = 0; same && i < p->n_inputs; i++) {
         bool picture = p->inputs[i].kind == TEC_INPUT_IMAGE;
-        same = !picture || reads(p, a, i) == reads(p, b, i);
-        any |= picture && reads(p, a, i);
+        same = !picture || tec_decl_reads(x, i) == tec_decl_reads(y, i);
+        any |= picture && tec_decl_reads(x, i);
     }
     return same && any;
 }

@@ -9,11 +9,6 @@
 
 #include <math.h>
 
-void tec_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
-{
-    tec_philox_words(counter, key, out);
-}
-
 /* Turn two random words into two normals. The first uniform is in (0, 1], so its logarithm is
  * finite. */
 static void box_muller(const uint32_t words[2], double out[2])
@@ -38,7 +33,7 @@ void tec_noise(uint64_t seed, enum tec_noise_purpose purpose, int64_t frame, flo
     for (size_t i = 0; i < n; i += 4) {
         const uint32_t counter[4] = {(uint32_t)(i / 4), (uint32_t)purpose, (uint32_t)frame,
                                      (uint32_t)((uint64_t)frame >> 32)};
-        tec_philox(counter, key, words);
+        tec_philox_words(counter, key, words);
         box_muller(words, normal);
         box_muller(words + 2, normal + 2);
         for (size_t j = 0; j < 4 && i + j < n; j++)

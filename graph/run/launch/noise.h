@@ -7,10 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Philox 4x32-10 (Salmon et al., Parallel random numbers: as easy as 1, 2, 3; 2011): four words
- * that depend on counter and key only. */
-void tec_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
-
 /* Purpose of a draw: equal frames of one seed must not share numbers. */
 enum tec_noise_purpose {
     TEC_NOISE_ACTIONS,

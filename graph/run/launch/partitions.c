@@ -32,7 +32,7 @@ static bool decodes(const struct tec_pipeline *p)
         return false;
     for (int i = 0; i < p->n_nodes; i++)
         if (!p->nodes[i].culled && tec_pipeline_in_frames(p, &p->nodes[i]) &&
-            (p->nodes[i].kind == TEC_DECL_DECODE || p->nodes[i].kind == TEC_DECL_SCORE))
+            tec_decl_makes_text(&p->nodes[i]))
             return true;
     return false;
 }

@@ -26,6 +26,14 @@ const char *tec_cause_name(enum tec_cause cause)
     return cause < TEC_CAUSES ? cause_names[cause] : "?";
 }
 
+int tec_topology_find(const struct tec_topology *t, const char *name)
+{
+    for (int i = 0; i < t->n_nodes; i++)
+        if (strcmp(t->nodes[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
 bool tec_topology_decodes(const struct tec_topology *t, int node)
 {
     return node >= 0 && node < t->n_nodes && !t->nodes[node].ring &&

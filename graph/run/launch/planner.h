@@ -133,6 +133,9 @@ struct tec_topology {
     uint64_t seed;
 };
 
+/* Index of the node with this name; -1 = there is none. */
+int tec_topology_find(const struct tec_topology *topology, const char *name);
+
 /* Whether requests are this node's: it decodes (not a ring), or ranks texts. In their order these
  * nodes are the loop's decoders. */
 bool tec_topology_decodes(const struct tec_topology *topology, int node);

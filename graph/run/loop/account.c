@@ -189,10 +189,7 @@ static int node_of(const struct tec_loop *l, const struct tec_launch_record *lau
         if (launch->node == ring->alone)
             return tec_chain_actor(l, ring->chain);
     }
-    for (int n = 0; n < l->o.topology->n_nodes; n++)
-        if (strcmp(l->o.topology->nodes[n].name, launch->node) == 0)
-            return n;
-    return -1;
+    return tec_topology_find(l->o.topology, launch->node);
 }
 
 /* Each action's miss and its cause. Returns by how much the latest one was late. */

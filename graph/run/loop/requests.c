@@ -2,6 +2,7 @@
 #include "graph/run/launch/noise.h"
 #include "graph/run/loop/state.h"
 #include "graph/run/loop/state_texts.h"
+#include "kernels/philox.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -339,7 +340,7 @@ static uint64_t seed_of(uint64_t seed, int64_t request) /* its number in its ses
     const uint32_t counter[4] = {(uint32_t)request, TEC_NOISE_REQUESTS,
                                  (uint32_t)((uint64_t)request >> 32), 0};
     uint32_t words[4];
-    tec_philox(counter, key, words);
+    tec_philox_words(counter, key, words);
     return words[0] | (uint64_t)words[1] << 32;
 }
 

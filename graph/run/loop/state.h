@@ -375,7 +375,6 @@ bool tec_rank_memory(struct tec_loop *l);
 void tec_loop_prepare_view(struct tec_loop *l);
 void tec_loop_view(struct tec_loop *l);
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r);
-double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q);
 /* What a launch of a ring takes, as tec_loop_measure_ring; SHIFT: of one token. */
 double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state *ring,
                           enum tec_cost_kind kind, int n, double q);
@@ -462,7 +461,7 @@ struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, in
                                         int64_t end_ns);
 const char *tec_loop_node_name(const struct tec_loop *l, int node);
 
-/* Tell the sink; t_ns 0 is now. What is done to a cache (`from`: of another; -1 = none), to that of
+/* Tell the sink. What is done to a cache (`from`: of another; -1 = none), to that of
  * a request. */
 void tec_loop_tell(const struct tec_loop *l, struct tec_event event);
 void tec_loop_tell_cache(const struct tec_loop *l, const char *what, int kv, int from,

@@ -123,24 +123,16 @@ void tec_loop_view(struct tec_loop *l)
 
 /* --- costs ---------------------------------------------------------------------------------- */
 
-static int find(const struct tec_topology *t, const char *what)
-{
-    for (int i = 0; i < t->n_nodes; i++)
-        if (strcmp(t->nodes[i].name, what) == 0)
-            return i;
-    return -1;
-}
-
 static const char *kind_of(const struct tec_topology *t, const char *what)
 {
-    int node = find(t, what);
+    int node = tec_topology_find(t, what);
     return node < 0 ? what : t->nodes[node].kind;
 }
 
 /* A kind means that of the frames' model, and "decode" where that has none that of the next. */
 static int chain_named(const struct tec_loop *l, const char *what)
 {
-    int node = find(l->o.topology, what), chain = 0;
+    int node = tec_topology_find(l->o.topology, what), chain = 0;
     if (node >= 0)
         return l->o.topology->nodes[node].model;
     if (tec_costs_kind_of(what) == TEC_COST_DECODE)
@@ -189,7 +181,8 @@ static double table_cost(const struct tec_loop *l, int chain, const char *what, 
 {
     const struct tec_topology *t = l->o.topology;
     const struct tec_chain *s = &l->chains[chain];
-    bool launch = is_launch(l, what) && find(t, what) < 0 && !(s->ring && s->language < 0);
+    bool launch =
+        is_launch(l, what) && tec_topology_find(t, what) < 0 && !(s->ring && s->language < 0);
     const struct tec_cost_row *row = launch ? NULL : tec_costs_table_row(l->table, what, rows);
     if (is_prompt(l, chain, what, rows))
         row = tec_costs_prompt_row(l->table, t, chain, t->nodes[s->prefill_node].name, rows);
@@ -332,12 +325,13 @@ static double recall_cost(const struct tec_loop *l, int chain, const char *what,
 
 /* More rows than the largest captured batch are several launches, full ones first; a prefill in
  * slices is all of them, or as many as the point says. */
-double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q)
+static double cost_of(const void *self, const char *what, double point, double q)
 {
+    const struct tec_loop *l = self;
     int rows = rows_of(point), chain = chain_named(l, what);
     const struct tec_costs *costs = l->chains[chain].costs;
     enum tec_cost_kind kind = tec_costs_kind_of(kind_of(l->o.topology, what));
-    if (strcmp(what, "packed") == 0 && (l->n_rings || find(l->o.topology, what) < 0))
+    if (strcmp(what, "packed") == 0 && (l->n_rings || tec_topology_find(l->o.topology, what) < 0))
         return l->n_rings ? packed_cost(l, rows, q) : -1.0;
     if (strcmp(kind_of(l->o.topology, what), memory_load) == 0)
         return recall_cost(l, chain, what, point, q);
@@ -350,11 +344,6 @@ double tec_loop_cost(const struct tec_loop *l, const char *what, double point, d
     int rest = tec_snap_up(costs->batches, n, rows - full * largest);
     double us = full > 0 ? full * launch_cost(l, what, largest, q) : 0.0;
     return full > 0 && rows == full * largest ? us : us + launch_cost(l, what, rest, q);
-}
-
-static double cost_of(const void *self, const char *what, double point, double q)
-{
-    return tec_loop_cost(self, what, point, q);
 }
 
 /* When the device is wanted next; INT64_MAX in a loop of one session whose frames follow each
@@ -388,8 +377,7 @@ static double texts_cost(const struct tec_loop *l, const struct tec_chain *c, in
         const struct tec_decoder *o = &l->o.decoders[d];
         int launches = o->tree ? n : 1, rows = o->tree ? 1 : n;
         if (o->awaited && &l->chains[o->chain] == c)
-            us += launches * t->nodes[o->node].steps *
-                  tec_loop_cost(l, t->nodes[o->node].name, rows, q);
+            us += launches * t->nodes[o->node].steps * cost_of(l, t->nodes[o->node].name, rows, q);
     }
     return us;
 }
@@ -404,7 +392,7 @@ static double hard_cost(const struct tec_loop *l, const struct tec_chain *c, int
         us += tec_loop_launch_cost(l, chain, TEC_COST_PREFILL, together, q);
     for (int i = 0; i < l->o.n_actions; i++)
         if (&l->chains[l->o.actions[i].chain] == c)
-            us += tec_loop_cost(l, l->o.actions[i].name, together, q);
+            us += cost_of(l, l->o.actions[i].name, together, q);
     return us;
 }
 

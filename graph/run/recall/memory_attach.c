@@ -42,7 +42,7 @@ struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *p, int cha
                                            const struct tec_plan *plan)
 {
     const struct tec_kv_shape *s = &plan->space.shape;
-    size_t row = (size_t)(s->kv_heads * s->head_dim) * (s->bf16 ? 2 : 4);
+    size_t row = tec_kv_row_bytes(s);
     struct tec_memory_bytes sum = {0};
     int nodes[TEC_MAX_MEMORIES], n = tec_memory_nodes(p, chain, nodes);
     for (int i = 0; i < n; i++) {

@@ -176,10 +176,8 @@ enum tec_status tec_memory_apply(struct tec_memory *m, const char *json, size_t 
     }
     json_decref(c.all);
     if (status == TEC_IO || unwritten.status != TEC_OK)
-        tec_memory_say_failing(m, status == TEC_IO ? why.message : unwritten.message);
-    if (unsaid.status == TEC_IO)
-        tec_memory_say_failing(m, unsaid.message);
-    else if (unsaid.status != TEC_OK)
-        tec_memory_say(m, "%s", unsaid.message);
+        tec_memory_say_failure(m, TEC_IO, "%s", status == TEC_IO ? why.message : unwritten.message);
+    if (unsaid.status != TEC_OK)
+        tec_memory_say_failure(m, unsaid.status, "%s", unsaid.message);
     return status == TEC_OK ? TEC_OK : tec_fail(err, status, "%s", why.message);
 }

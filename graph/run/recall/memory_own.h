@@ -219,9 +219,10 @@ void tec_memory_chain_idle(struct tec_chain_memory *c, int64_t until_ns);
 void tec_memory_say(struct tec_memory *m, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void tec_memory_well(struct tec_memory *m);
-/* The store's file cannot be written, for that reason; it was written again, if it could not be
- * before. */
-void tec_memory_say_failing(struct tec_memory *m, const char *why);
+/* The same of a failure, TEC_IO: the store's file cannot be written. It was written again, if it
+ * could not be before. */
+void tec_memory_say_failure(struct tec_memory *m, enum tec_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void tec_memory_written(struct tec_memory *m);
 /* Of the store, any thread: a part of its file cannot be used. Said at once while the store is
  * opened, else by the worker: tell_damage. */

@@ -25,14 +25,12 @@ static void pass_on(const struct tec_memory *m, const char *text, int64_t others
     m->options.trouble(m->options.user, line);
 }
 
-void tec_memory_say(struct tec_memory *m, const char *format, ...)
+__attribute__((format(printf, 2, 0))) static void say(struct tec_memory *m, const char *format,
+                                                      va_list args)
 {
     const struct tec_where *where = &m->node->where;
     char text[TEC_MEMORY_TEXT], what[TEC_MEMORY_TEXT - 180];
-    va_list args;
-    va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
-    va_end(args);
     snprintf(text, sizeof text, "%.80s:%d: '%.32s', memory '%.32s': %s",
              where->file ? where->file : "?", where->line, m->node->name, m->resource->name, what);
     int64_t now = tec_clock_now(&real), others;
@@ -48,17 +46,29 @@ void tec_memory_say(struct tec_memory *m, const char *format, ...)
         pass_on(m, text, others);
 }
 
+void tec_memory_say(struct tec_memory *m, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(m, format, args);
+    va_end(args);
+}
+
+void tec_memory_say_failure(struct tec_memory *m, enum tec_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (status == TEC_IO)
+        atomic_store(&m->failing, true);
+    say(m, format, args);
+    va_end(args);
+}
+
 void tec_memory_well(struct tec_memory *m)
 {
     pthread_mutex_lock(&m->words);
     m->trouble[0] = '\0';
     pthread_mutex_unlock(&m->words);
-}
-
-void tec_memory_say_failing(struct tec_memory *m, const char *why)
-{
-    atomic_store(&m->failing, true);
-    tec_memory_say(m, "%s", why);
 }
 
 void tec_memory_written(struct tec_memory *m)

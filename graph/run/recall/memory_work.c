@@ -204,12 +204,7 @@ void tec_memory_keep_job(struct tec_memory_shared *s)
         if (!j->failed && keep_segment(m, u, &err))
             continue;
         tec_memory_count(m, TEC_COUNT_FAILED, 1);
-        char why[TEC_MEMORY_TEXT];
-        snprintf(why, sizeof why, "a segment is not kept: %s", err.message);
-        if (err.status == TEC_IO)
-            tec_memory_say_failing(m, why);
-        else
-            tec_memory_say(m, "%s", why);
+        tec_memory_say_failure(m, err.status, "a segment is not kept: %s", err.message);
     }
 }
 
@@ -296,9 +291,7 @@ static void sync_changes(struct tec_memory *m)
         tec_memory_written(m);
         return;
     }
-    char why[TEC_MEMORY_TEXT];
-    snprintf(why, sizeof why, "changes are not durable: %.400s", err.message);
-    tec_memory_say_failing(m, why);
+    tec_memory_say_failure(m, TEC_IO, "changes are not durable: %.400s", err.message);
 }
 
 /* What the frame thread has computed is kept. */

@@ -18,12 +18,6 @@
 
 static const struct tec_clock real = {NULL};
 
-static size_t token_bytes(const struct tec_plan *plan)
-{
-    const struct tec_kv_shape *s = &plan->space.shape;
-    return (size_t)s->kv_heads * (size_t)s->head_dim * (s->bf16 ? 2 : 4);
-}
-
 static int picture_rows(const struct tec_recall *r)
 {
     return r->in.n_pictures * r->plan->model->vision.tokens;
@@ -60,7 +54,7 @@ static enum tec_status take(struct tec_recall *r, struct tec_arena *arena, struc
     r->scored = TEC_NEW(arena, segments, bool);
     r->rows = TEC_NEW(arena, layers, int);
     r->worst = TEC_NEW(arena, tokens, double);
-    r->line = TEC_NEW(arena, token_bytes(r->plan) / sizeof(float) + 1, float);
+    r->line = TEC_NEW(arena, tec_kv_row_bytes(&r->plan->space.shape) / sizeof(float) + 1, float);
     r->mass = tec_device_reads_host(r->plan->device)
                   ? r->part->recall.mass
                   : TEC_NEW(arena, tokens * (size_t)r->part->recall.ld_mass, float);
@@ -219,7 +213,7 @@ static enum tec_status place_segment(struct tec_recall *r, int layer, int u, siz
 {
     struct tec_recall_table *t = &r->part->recall;
     struct tec_segment_range p = tec_recall_place(r, u);
-    size_t bytes = (size_t)(p.end - p.begin) * token_bytes(r->plan);
+    size_t bytes = (size_t)(p.end - p.begin) * tec_kv_row_bytes(&r->plan->space.shape);
     struct tec_place *to = &t->places[(*t->n_places)++];
     if (!r->source.find(r->source.self, layer, u, &to->k, &to->v))
         return tec_fail(err, TEC_NOT_FOUND, "segment %d has no kept keys at layer %d", u, layer);

@@ -53,8 +53,7 @@ enum tec_status tec_remember_run(struct tec_plan *plan, const struct tec_remembe
 void tec_remember_read(struct tec_plan *plan, int first, int tokens, int layer, void *k, void *v)
 {
     const struct tec_plan_part *part = tec_plan_part(plan, TEC_PART_REMEMBER, 0);
-    const struct tec_kv_shape *s = &plan->kept.shape;
-    size_t row = (size_t)s->kv_heads * (size_t)s->head_dim * (s->bf16 ? 2 : 4);
+    size_t row = tec_kv_row_bytes(&plan->kept.shape);
     const unsigned char *keys = plan->kept.k[layer], *values = plan->kept.v[layer];
     tec_device_download(plan->device, part->stream, k, keys + (size_t)first * row,
                         (size_t)tokens * row);

@@ -33,14 +33,14 @@ int tec_recall_group(const struct tec_recall *r, int u)
     return g;
 }
 
-int tec_recall_first(const struct tec_recall *r, int group)
+static int first_of(const struct tec_recall *r, int group)
 {
     return group ? r->ends[group - 1] : 0;
 }
 
 struct tec_segment_range tec_recall_tokens(const struct tec_recall *r, int group)
 {
-    int first = tec_recall_first(r, group), end = r->ends[group];
+    int first = first_of(r, group), end = r->ends[group];
     struct tec_segment_range p = tec_recall_place(r, r->in.n_segments);
     if (first < end)
         p = (struct tec_segment_range){group ? r->in.segments[first].begin : 0,
@@ -92,7 +92,7 @@ static enum tec_status start_epic(struct tec_recall *r, int group, struct tec_er
     int first = r->rules[group].first;
     if (first < 0)
         return tec_fail(err, TEC_INVALID, "%d first tokens of each segment", first);
-    for (int u = tec_recall_first(r, group); u < r->ends[group]; u++) {
+    for (int u = first_of(r, group); u < r->ends[group]; u++) {
         struct tec_segment_range p = r->in.segments[u];
         int end = p.end - p.begin < first ? p.end : p.begin + first;
         mark(r->live, (struct tec_segment_range){p.begin, end});
@@ -120,7 +120,7 @@ static enum tec_status compare_segment(struct tec_recall *r, int check, int u,
     struct tec_segment_range p = tec_recall_place(r, u);
     struct tec_plan *plan = r->plan;
     const struct tec_kv_shape *s = &plan->space.shape;
-    size_t row = (size_t)s->kv_heads * (size_t)s->head_dim, size = row * (s->bf16 ? 2 : 4);
+    size_t row = (size_t)s->kv_heads * (size_t)s->head_dim, size = tec_kv_row_bytes(s);
     const void *k = NULL, *v = NULL;
     for (int t = p.begin; t < p.end; t++)
         r->worst[t] = 0.0;
@@ -153,7 +153,7 @@ static enum tec_status choose_blend(struct tec_recall *r, int group, int layer,
         memcpy(r->go_on + p.begin, r->live + p.begin, (size_t)(p.end - p.begin));
         return TEC_OK;
     }
-    for (int u = tec_recall_first(r, group); u < r->ends[group]; u++)
+    for (int u = first_of(r, group); u < r->ends[group]; u++)
         TEC_TRY(compare_segment(r, rule->check, u, err));
     if (group == 0)
         TEC_TRY(compare_segment(r, rule->check, r->in.n_segments, err));
@@ -191,7 +191,7 @@ static const int *counts_of(const struct tec_recall *r, int group)
 static enum tec_status start_keep(struct tec_recall *r, int group, struct tec_error *err)
 {
     const struct tec_recall_rule *rule = &r->rules[group];
-    int first = tec_recall_first(r, group);
+    int first = first_of(r, group);
     for (int i = 0; i < r->layers; i++)
         if (!(rule->ratios[i] >= 0.0) || rule->ratios[i] > 1.0)
             return tec_fail(err, TEC_INVALID, "the share of layer %d is %g, not 0 to 1", i,
@@ -221,7 +221,7 @@ static bool keep_sums(const struct tec_recall *r, int group, int layer)
 static void select_alive(struct tec_recall *r, int group, int layer)
 {
     const struct tec_recall_table *t = &r->part->recall;
-    int first = tec_recall_first(r, group), n = r->ends[group] - first;
+    int first = first_of(r, group), n = r->ends[group] - first;
     const struct tec_attention_sums seen = {.segments = r->in.segments + first,
                                             .n_segments = n,
                                             .heads = r->plan->model->text.stack.heads,
@@ -249,7 +249,7 @@ static enum tec_status choose_keep(struct tec_recall *r, int group, int layer,
 {
     const struct tec_recall_rule *rule = &r->rules[group];
     const int *counts = counts_of(r, group);
-    int first = tec_recall_first(r, group), end = r->ends[group];
+    int first = first_of(r, group), end = r->ends[group];
     (void)err;
     if (layer + 1 < r->layers && counts[layer + 1] < counts[layer]) {
         if (counts[layer + 1] > 0 && !rule->bare)

@@ -23,9 +23,8 @@ extern const struct tec_selection_kind *const tec_selection_kinds[TEC_SELECTIONS
 
 /* Tokens of segment u; n_segments: the beginning. */
 struct tec_segment_range tec_recall_place(const struct tec_recall *r, int u);
-/* The group of segment u; its first segment; all tokens of a group. */
+/* The group of segment u; all tokens of a group. */
 int tec_recall_group(const struct tec_recall *r, int u);
-int tec_recall_first(const struct tec_recall *r, int group);
 struct tec_segment_range tec_recall_tokens(const struct tec_recall *r, int group);
 
 #endif

@@ -39,7 +39,8 @@ void tec_session_prompt_drop(struct tec_chain_prompt *p)
         tec_memory_drop(p->memory, &p->remembered[i]);
 }
 
-bool tec_session_prompt_listens(const struct tec_chain_prompt *p)
+/* Does it read a stream? */
+static bool listens(const struct tec_chain_prompt *p)
 {
     for (int i = 0; i < p->texts.n; i++)
         if (p->texts.each[i].stream >= 0)
@@ -72,9 +73,10 @@ static enum tec_status take_ids(const struct tec_chain_prompt *p, const struct t
     return tec_text_check(p->name, ids, *n, p->model->text.vocab, "", err);
 }
 
-enum tec_status tec_session_prompt_make_up(const struct tec_chain_prompt *p,
-                                           struct tec_chain_prompt_parts *parts, int *ids, int *n,
-                                           struct tec_error *err)
+/* Without a tokenizer: made up ids, as many as can be, the first of which are texts' ids. */
+static enum tec_status make_up(const struct tec_chain_prompt *p,
+                               struct tec_chain_prompt_parts *parts, int *ids, int *n,
+                               struct tec_error *err)
 {
     const struct tec_text *t = &p->model->text;
     bool led = p->leads && t->bos >= 0;
@@ -173,7 +175,7 @@ static enum tec_status recall(const struct tec_chain_prompt *p,
     struct tec_memory_query query = {.session = p->session,
                                      .values = parts->said,
                                      .cut = p->cut,
-                                     .always = p->always && tec_session_prompt_listens(p),
+                                     .always = p->always && listens(p),
                                      .waits = p->waits};
     struct tec_memory_prompt *prompt = &p->remembered[parts->turn];
     for (int i = 0; i < query.values.n_texts; i++)
@@ -182,7 +184,7 @@ static enum tec_status recall(const struct tec_chain_prompt *p,
         TEC_TRY(take_ids(p, given, ids, &query.n, err));
         query.ids = given->data; /* `ids` are written before they are read to their end */
     } else if (!spelt(p, parts)) {
-        TEC_TRY(tec_session_prompt_make_up(p, parts, ids, &query.n, err));
+        TEC_TRY(make_up(p, parts, ids, &query.n, err));
         query.ids = ids;
         query.cut = true;
     }
@@ -212,9 +214,8 @@ enum tec_status tec_session_prompt_make(struct tec_chain_prompt *p,
     else if (p->tokenizer)
         TEC_TRY(read_texts(p, &parts->said, ids, n, scratch, err));
     else
-        TEC_TRY(tec_session_prompt_make_up(p, parts, ids, n, err));
-    if (*n < 1 &&
-        tec_session_prompt_listens(p)) { /* nothing has been said yet, or nothing at all */
+        TEC_TRY(make_up(p, parts, ids, n, err));
+    if (*n < 1 && listens(p)) { /* nothing has been said yet, or nothing at all */
         ids[0] = 0;
         *n = p->always;
         return TEC_OK;

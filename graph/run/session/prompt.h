@@ -69,12 +69,4 @@ enum tec_status tec_session_prompt_encode(const struct tec_chain_prompt *prompt,
                                           struct tec_template_values *values, int *ids, int *n,
                                           struct tec_arena *scratch, struct tec_error *err);
 
-/* Without a tokenizer: made up ids, as many as can be, the first of which are texts' ids. */
-enum tec_status tec_session_prompt_make_up(const struct tec_chain_prompt *prompt,
-                                           struct tec_chain_prompt_parts *parts, int *ids, int *n,
-                                           struct tec_error *err);
-
-/* Does it read a stream? */
-bool tec_session_prompt_listens(const struct tec_chain_prompt *prompt);
-
 #endif

@@ -5,6 +5,7 @@
  * transforms can be undone is checked at load, so that a frame can only fail by its values. */
 #include "graph/run/session/session_given.h"
 
+#include "graph/run/launch/text_input.h"
 #include "graph/transform/guide.h"
 #include "graph/transform/picture.h"
 
@@ -63,16 +64,6 @@ static enum tec_status check_shape(const struct tec_given *given, const struct t
     return TEC_OK;
 }
 
-/* The value of an input, where it came. */
-static const struct tec_value *find(const struct tec_value *values, size_t n,
-                                    const struct tec_decl_input *in)
-{
-    for (size_t i = 0; in && i < n; i++)
-        if (strcmp(values[i].name, in->name) == 0)
-            return &values[i];
-    return NULL;
-}
-
 /* Number i of a value. */
 static double number(const struct tec_value *v, int i)
 {
@@ -89,7 +80,8 @@ static double number(const struct tec_value *v, int i)
 enum tec_status tec_given_read(struct tec_given *given, const struct tec_value *values,
                                size_t n_values, int *n, struct tec_error *err)
 {
-    const struct tec_value *v = find(values, n_values, given->input);
+    const struct tec_value *v =
+        given->input ? tec_text_find(values, n_values, given->input->name, "") : NULL;
     *n = 0;
     if (!v)
         return TEC_OK;
@@ -133,7 +125,8 @@ enum tec_status tec_guiding_read(struct tec_guiding *g, const struct tec_value *
         return TEC_OK;
     g->delay = g->guide->delay;
     TEC_TRY(tec_given_read(&g->left, values, n_values, &g->n, err));
-    const struct tec_value *v = find(values, n_values, g->delays);
+    const struct tec_value *v =
+        g->delays ? tec_text_find(values, n_values, g->delays->name, "") : NULL;
     if (!v)
         return TEC_OK;
     bool floats = v->kind == TEC_VALUE_F32 || v->kind == TEC_VALUE_F64;

@@ -38,9 +38,8 @@ static enum tec_status at_robot(const struct tec_session_options *options, enum 
 static bool read_by(const struct tec_pipeline *p, int input, const int *chain)
 {
     for (int i = 0; i < p->n_nodes; i++)
-        for (int k = 0; k < p->nodes[i].reads.n; k++)
-            if (p->nodes[i].reads.item[k].index == input && (!chain || p->nodes[i].chain == *chain))
-                return true;
+        if ((!chain || p->nodes[i].chain == *chain) && tec_decl_reads(&p->nodes[i], input))
+            return true;
     return false;
 }
 

@@ -17,14 +17,6 @@ static enum tec_status refuse(const struct tec_secondary_reader *r, enum tec_sta
     return tec_where_fail(err, status, w, "'%s' reads %s '%s'", r->node->name, what, name);
 }
 
-static bool reads_state(const struct tec_secondary_reader *r, const struct tec_pipeline *p)
-{
-    for (int i = 0; i < r->node->reads.n; i++)
-        if (p->inputs[r->node->reads.item[i].index].kind == TEC_INPUT_TENSOR)
-            return true;
-    return false;
-}
-
 /* The template that the prefill names; else the robot's for one that reads the state, else "plain".
  * A draft's prefill reads the state where it is in the prompt that it proposes to. */
 static enum tec_status find_template(struct tec_secondary_reader *r,
@@ -32,7 +24,8 @@ static enum tec_status find_template(struct tec_secondary_reader *r,
                                      const struct tec_robot *robot, struct tec_arena *arena,
                                      struct tec_error *err)
 {
-    bool state = reads_state(r, o->pipeline) && (!r->node->proposes || robot->state_in_prompt);
+    bool state = tec_pipeline_reads(o->pipeline, r->node, TEC_INPUT_TENSOR) > 0 &&
+                 (!r->node->proposes || robot->state_in_prompt);
     const char *name = r->node->template        ? r->node->template
                        : !state                 ? "plain"
                        : robot->prompt_template ? robot->prompt_template
@@ -102,9 +95,7 @@ static int room_of(const struct tec_secondary_reader *r, const struct tec_pipeli
 {
     const struct tec_session_texts *texts = &r->prompt.texts;
     int64_t room = 0;
-    int pictures = 0;
-    for (int i = 0; i < r->node->reads.n; i++)
-        pictures += p->inputs[r->node->reads.item[i].index].kind == TEC_INPUT_IMAGE;
+    int pictures = tec_pipeline_reads(p, r->node, TEC_INPUT_IMAGE);
     for (int i = 0; i < texts->n; i++) {
         room += texts->each[i].input->max_tokens;
         if (texts->each[i].stream >= 0)

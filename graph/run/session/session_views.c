@@ -4,9 +4,8 @@
  * seen for the first time or changes its size. */
 #include "graph/run/session/session_views.h"
 
+#include "graph/run/launch/text_input.h"
 #include "graph/run/session/session_state.h"
-
-#include <string.h>
 
 /* The robot's picture goes as it is to a model that sees what the frames' model sees. */
 static bool same(const struct tec_model *a, struct tec_picture_size x, const struct tec_model *b,
@@ -44,13 +43,10 @@ enum tec_status tec_session_view_make(struct tec_session_view *v, const struct t
                                       size_t n_values, const struct tec_observation *seen, int turn,
                                       const uint8_t **out, struct tec_error *err)
 {
-    const struct tec_value *value = NULL;
     *out = seen->pictures[v->slot];
     if (!v->own)
         return TEC_OK;
-    for (size_t i = 0; i < n_values && !value; i++)
-        if (strcmp(values[i].name, v->picture.camera->input) == 0)
-            value = &values[i];
+    const struct tec_value *value = tec_text_find(values, n_values, v->picture.camera->input, "");
     if (!value) /* of a valid picture it is there */
         return tec_fail(err, TEC_INVALID, "%s: the picture is gone", v->picture.camera->input);
     uint8_t *at = v->at[turn];
