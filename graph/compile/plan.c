@@ -7,7 +7,6 @@
  * device that only measures the same code runs and counts bytes. */
 #include "graph/compile/plan.h"
 
-#include "graph/compile/plan_constants.h"
 #include "graph/model/program.h"
 #include "kernels/matrix.h"
 

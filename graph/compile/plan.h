@@ -209,6 +209,14 @@ static inline int tec_plan_batch(const struct tec_plan *plan)
     return plan->spec.n_batches ? plan->spec.batches[plan->spec.n_batches - 1] : 1;
 }
 
+/* plan_constants.c. Device memory of `size` bytes, counted as constants; *out is a pointer to it.
+ * The plan gives it back. */
+enum tec_status tec_plan_constant(struct tec_plan *plan, size_t size, void *out,
+                                  struct tec_error *err);
+
+/* Make and upload all constants of a plan whose slots are reserved. */
+enum tec_status tec_plan_constants(struct tec_plan *plan, struct tec_error *err);
+
 /* lower.c: a part without commands. */
 struct tec_plan_part *tec_plan_add_part(struct tec_plan *plan, enum tec_part_kind kind,
                                         const char *name, bool beside);

@@ -2,7 +2,7 @@
  * angles.
  *
  * Runs at load; captures hold the addresses. */
-#include "graph/compile/plan_constants.h"
+#include "graph/compile/plan.h"
 #include "graph/model/program.h"
 
 #include <math.h>

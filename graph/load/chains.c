@@ -115,17 +115,8 @@ static void join_chains(struct divider *v)
 
 static int first_chain(const struct tec_pipeline *p)
 {
-    const struct tec_decl_node *actor = tec_pipeline_actor(p);
-    if (actor)
-        return actor->chain;
-    for (int hard = 1; hard >= 0; hard--)
-        for (int i = 0; i < p->n_nodes; i++) {
-            const struct tec_decl_node *n = &p->nodes[i];
-            if (!n->culled &&
-                (hard ? n->deadline.kind == TEC_DEADLINE_HARD : n->kind == TEC_DECL_PREFILL))
-                return n->chain;
-        }
-    return 0;
+    const struct tec_decl_node *first = tec_pipeline_first(p);
+    return first ? first->chain : 0;
 }
 
 /* Mark the chains that run in every frame: those with actions or a hard node but a text's. */

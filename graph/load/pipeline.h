@@ -470,8 +470,9 @@ struct tec_decl_slots tec_pipeline_slots(const struct tec_pipeline *p, int chain
                                          const struct tec_decl_node *node);
 /* Index of the node with this name, or -1. */
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
-/* Index of the model that frames are made of: that of the actions, else of the first hard node,
- * else of the first prefill, else 0. Others answer requests. */
+/* The node that frames are made for: the first of actions, else the first hard one, else the first
+ * prefill; NULL = none. Index of its model, else 0: others answer requests. */
+const struct tec_decl_node *tec_pipeline_first(const struct tec_pipeline *p);
 int tec_pipeline_main(const struct tec_pipeline *p);
 /* Do two prefills write the same keys and values? */
 bool tec_pipeline_same_prefill(const struct tec_decl_node *a, const struct tec_decl_node *b);

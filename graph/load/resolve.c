@@ -333,19 +333,30 @@ const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p)
     return tec_pipeline_action(p, 0);
 }
 
-int tec_pipeline_main(const struct tec_pipeline *p)
+/* The first hard node, else the first prefill. */
+static const struct tec_decl_node *first_hard(const struct tec_pipeline *p)
 {
-    const struct tec_decl_node *actor = tec_pipeline_actor(p);
-    if (actor && actor->model.index >= 0)
-        return actor->model.index;
     for (int hard = 1; hard >= 0; hard--)
         for (int i = 0; i < p->n_nodes; i++) {
             const struct tec_decl_node *n = &p->nodes[i];
             if (!n->culled &&
                 (hard ? n->deadline.kind == TEC_DEADLINE_HARD : n->kind == TEC_DECL_PREFILL))
-                return n->model.index < 0 ? 0 : n->model.index;
+                return n;
         }
-    return 0;
+    return NULL;
+}
+
+const struct tec_decl_node *tec_pipeline_first(const struct tec_pipeline *p)
+{
+    const struct tec_decl_node *actor = tec_pipeline_actor(p);
+    return actor ? actor : first_hard(p);
+}
+
+int tec_pipeline_main(const struct tec_pipeline *p)
+{
+    const struct tec_decl_node *first = tec_pipeline_actor(p);
+    first = first && first->model.index >= 0 ? first : first_hard(p);
+    return first && first->model.index >= 0 ? first->model.index : 0;
 }
 
 bool tec_pipeline_runs(const struct tec_pipeline *p, int i)

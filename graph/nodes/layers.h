@@ -10,6 +10,10 @@
 bool tec_layers_begin(struct tec_built *b, struct tec_lower *l, const struct tec_reading *reading,
                       int x);
 
+/* The same of a prefill's pictures and prompt: its first rows, and the token of each row behind
+ * them. */
+bool tec_lower_prompt(struct tec_lower *l, struct tec_built *b, const struct tec_reading *reading);
+
 /* The rows that enter a layer now; behind the last one those that leave it. */
 int tec_layers_rows(const struct tec_built *b, int layer);
 

@@ -28,35 +28,38 @@ static void set_matrix(const struct tec_lower *l, struct tec_call *call, const s
     call->args.gemm.digits = m->group && l->weights->bf16 ? 2 : 0;
 }
 
-void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
-                           int out_row, const struct tec_gate *gate, bool add, const char *label)
+static struct tec_call linear(const struct tec_lower *l, const struct tec_matrix *m, int x, int y,
+                              bool add, const char *label)
 {
     struct tec_call call = tec_call_of(TEC_OP_linear, label);
     call.in[0] = x;
     call.out[0] = y;
-    call.out_row = out_row;
     set_matrix(l, &call, m);
+    call.args.gemm.add = add;
+    return call;
+}
+
+void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
+                           int out_row, const struct tec_gate *gate, bool add, const char *label)
+{
+    struct tec_call call = linear(l, m, x, y, add, label);
+    call.out_row = out_row;
     if (gate) {
         call.args.gemm.gate = gate->at;
         call.args.gemm.fixed = gate->fixed;
         call.args.gemm.fixed_gate = gate->clean;
     }
-    call.args.gemm.add = add;
     tec_program_call(l->program, &call);
 }
 
 void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
                            const struct tec_part_rows *part, bool add, const char *label)
 {
-    struct tec_call call = tec_call_of(TEC_OP_linear, label);
-    call.in[0] = x;
-    call.out[0] = y;
+    struct tec_call call = linear(l, m, x, y, add, label);
     call.in_row = part->in_row;
     call.out_row = part->out_row;
-    set_matrix(l, &call, m);
     if (part->gate)
         call.args.gemm.gate = part->gate->at;
-    call.args.gemm.add = add;
     call.args.gemm.rows = part->rows;
     call.args.gemm.max_rows = part->max_rows;
     tec_program_call(l->program, &call);

@@ -168,9 +168,6 @@ void tec_lower_turns(struct tec_lower *l);
  * in the order of memory, those of pictures first. `round`: they enter a GEMM. */
 int tec_lower_text(struct tec_lower *l, bool round);
 
-/* Pictures and prompt as the first rows of x, and the token of each row behind them. */
-void tec_lower_prefix_rows(struct tec_lower *l, int x);
-
 /* The next token of each row of the decode table from its last hidden state in h, and what a step
  * notes of it. */
 void tec_lower_next_tokens(struct tec_lower *l, int h);

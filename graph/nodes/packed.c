@@ -17,12 +17,9 @@ void tec_lower_packed(struct tec_lower *l)
                                   .tap = "prefix.",
                                   .tap_inside = true};
     struct tec_built b;
-    int h = -1, x = tec_program_tensor(l->program, "x", t->prefix.max, l->model->text.stack.width,
-                                       t->prefix.count);
-    tec_lower_prefix_rows(l, x);
-    tec_lower_tap(l, x, "prefix.embeds");
-    if (tec_layers_begin(&b, l, &r, x)) {
-        x = tec_layers_run(&b);
+    int h = -1;
+    if (tec_lower_prompt(l, &b, &r)) {
+        int x = tec_layers_run(&b);
         if (l->whole) {
             b.rows = &t->last;
             b.tensor[b.p->layers[b.p->n_layers].x] =

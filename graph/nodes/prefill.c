@@ -65,7 +65,8 @@ static void head_rows(struct tec_lower *l, int x)
     tec_lower_tokens(l, x, t->end, t->one, 1, t->end_row, m->text.scale);
 }
 
-void tec_lower_prefix_rows(struct tec_lower *l, int x)
+/* Pictures and prompt as the first rows of x, and the token of each row behind them. */
+static void prefix_rows(struct tec_lower *l, int x)
 {
     const struct tec_prefix_table *t = l->prefix;
     float scale = l->model->text.scale;
@@ -86,6 +87,15 @@ void tec_lower_prefix_rows(struct tec_lower *l, int x)
     tec_lower_tokens(l, x, t->ids, t->n_text, t->max_ids, t->first_text, scale);
 }
 
+bool tec_lower_prompt(struct tec_lower *l, struct tec_built *b, const struct tec_reading *r)
+{
+    const struct tec_rows *rows = &l->prefix->prefix;
+    int x = tec_program_tensor(l->program, "x", rows->max, l->model->text.stack.width, rows->count);
+    prefix_rows(l, x);
+    tec_lower_tap(l, x, "prefix.embeds");
+    return tec_layers_begin(b, l, r, x);
+}
+
 /* The rows that a head reads, behind the text's last norm: `last` where all rows went through the
  * last layer, for a tap, else what has. */
 static void read_hidden(struct tec_lower *l, struct tec_built *b, int last)
@@ -103,8 +113,6 @@ static void read_prompt(struct tec_lower *l)
 {
     const struct tec_prefix_table *t = l->prefix;
     bool heads = tec_model_heads(l->model);
-    int x = tec_program_tensor(l->program, "x", t->prefix.max, l->model->text.stack.width,
-                               t->prefix.count);
     const struct tec_reading r = {.space = l->space,
                                   .rows = &t->prefix,
                                   .last = heads && !l->whole ? &t->last : NULL,
@@ -113,11 +121,9 @@ static void read_prompt(struct tec_lower *l)
                                   .tap = "prefix.",
                                   .tap_inside = true};
     struct tec_built b;
-    tec_lower_prefix_rows(l, x);
-    tec_lower_tap(l, x, "prefix.embeds");
-    if (!tec_layers_begin(&b, l, &r, x))
+    if (!tec_lower_prompt(l, &b, &r))
         return;
-    x = tec_layers_run(&b);
+    int x = tec_layers_run(&b);
     /* What leaves may be written over x: rows of it are taken before. */
     int last = heads && l->whole ? tec_lower_take(l, &t->last, t->last_row, x, "last") : -1;
     if (l->whole)
@@ -143,13 +149,10 @@ int tec_lower_text(struct tec_lower *l, bool round)
         .space = &l->reading[0], .rows = &rows, .tap = "prefix.", .tap_inside = true};
     struct tec_built b;
     tec_lower_turns(l); /* commands between it and the first layer wait for each other */
-    int x = tec_program_tensor(l->program, "x", rows.max, l->model->text.stack.width, rows.count);
-    tec_lower_prefix_rows(l, x);
-    tec_lower_tap(l, x, "prefix.embeds");
-    if (!tec_layers_begin(&b, l, &r, x))
+    if (!tec_lower_prompt(l, &b, &r))
         return -1;
     (void)tec_layers_run(&b);
-    x = tec_layers_leave(&b, round);
+    int x = tec_layers_leave(&b, round);
     tec_lower_tap(l, x, "prefix.final_norm");
     return x;
 }

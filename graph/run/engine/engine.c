@@ -5,15 +5,8 @@
  * checked, and only then are gigabytes of weights read. Closing takes the reverse order.
  * tec_engine_measure stops before device memory is taken, and tec_engine_simulate puts a virtual
  * device in place of the real one. */
-#include "graph/run/engine/engine.h"
+#include "graph/run/engine/engine_own.h"
 
-#include "graph/run/engine/engine_budget.h"
-#include "graph/run/engine/engine_devices.h"
-#include "graph/run/engine/engine_loop.h"
-#include "graph/run/engine/engine_memories.h"
-#include "graph/run/engine/engine_models.h"
-#include "graph/run/engine/engine_sessions.h"
-#include "graph/run/engine/engine_warm.h"
 #include "graph/run/launch/interpret.h"
 #include "graph/run/session/session_given.h"
 #include "graph/run/session/session_robot.h"

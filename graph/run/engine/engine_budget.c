@@ -3,7 +3,7 @@
  * Runs at load, before any weight is read, so a start that cannot fit fails at once and states how
  * much is needed. On a device that reads host memory the weights and the staging of kept KV come
  * out of the same memory; elsewhere they are compared with two amounts. */
-#include "graph/run/engine/engine_budget.h"
+#include "graph/run/engine/engine_own.h"
 
 #include "base/byte_text.h"
 

@@ -3,7 +3,7 @@
  * Runs at load. A model without `where` is on the run's device. What crosses devices between models
  * are texts and pictures, which the host has anyway, so a plan never reads another device's memory;
  * launches of all devices follow each other on the frame thread. */
-#include "graph/run/engine/engine_devices.h"
+#include "graph/run/engine/engine_own.h"
 
 #include <string.h>
 

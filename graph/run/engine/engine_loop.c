@@ -4,11 +4,18 @@
  * Runs at load, except `stops`: the frame thread calls it to search an unfinished answer for its
  * stop texts. It decodes into an arena that was sized here for the longest answer, so it allocates
  * nothing. */
-#include "graph/run/engine/engine_loop.h"
 #include "graph/load/pipeline_texts.h"
+#include "graph/run/engine/engine_own.h"
 
 #include <math.h>
 #include <string.h>
+
+/* The declaration of a node by its name. */
+static const struct tec_decl_node *decl_of(const struct tec_engine *e, const char *name)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    return &p->nodes[tec_pipeline_find_node(p, name)];
+}
 
 static void add_list(struct tec_decoder *d, const struct tec_choice *choice)
 {
@@ -46,11 +53,19 @@ static void add_texts(struct tec_loop_options *l, const struct tec_engine *e,
     const struct tec_pipeline *p = e->options.pipeline;
     struct tec_action *a = &l->actions[l->n_actions - 1];
     for (int d = 0; d < l->n_decoders; d++) {
-        const struct tec_decl_node *text =
-            &p->nodes[tec_pipeline_find_node(p, l->decoders[d].name)];
+        const struct tec_decl_node *text = decl_of(e, l->decoders[d].name);
         a->texts |= tec_pipeline_acts_on(p, n, text) ? 1U << d : 0U;
         a->waits_for = tec_pipeline_waits_for(p, n) == text ? 1 + d : a->waits_for;
     }
+}
+
+/* Rows of an action's chunk that the robot carries out a frame. */
+static int carried(const struct tec_engine *e, int action)
+{
+    if (!e->session)
+        return 0;
+    return e->options.actions > 0 ? e->options.actions
+                                  : tec_session_executed(tec_engine_session(e, action));
 }
 
 static void list_actions(struct tec_loop_options *l, const struct tec_engine *e)
@@ -69,7 +84,8 @@ static void list_actions(struct tec_loop_options *l, const struct tec_engine *e)
             .every = tec_pipeline_acts_every(e->options.pipeline, n),
             .with_prefix = n->kind == TEC_DECL_ACTION && n->spawn.kind == TEC_SPAWN_ON_CHANGE,
             .prev = n->kind == TEC_DECL_ACTION && n->kv.prev,
-            .or_prefix = n->or_kv.index >= 0};
+            .or_prefix = n->or_kv.index >= 0,
+            .rows = carried(e, l->n_actions)};
         add_texts(l, e, n);
     }
 }
@@ -81,7 +97,7 @@ static void list_decoders(struct tec_loop_options *l, const struct tec_engine *e
     for (int i = 0; i < t->n_nodes; i++) {
         if (!tec_topology_decodes(t, i))
             continue;
-        const struct tec_decl_node *n = &p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)];
+        const struct tec_decl_node *n = decl_of(e, t->nodes[i].name);
         struct tec_decoder *d = &l->decoders[l->n_decoders++];
         d->name = n->name;
         d->chain = n->chain;
@@ -202,11 +218,9 @@ static void add_readers(struct tec_engine *e, struct tec_loop_options *l,
                         struct tec_text_reader *readers, int node)
 {
     const struct tec_pipeline *p = e->options.pipeline;
-    const struct tec_decl_node *n =
-        &p->nodes[tec_pipeline_find_node(p, e->topology.nodes[node].name)];
+    const struct tec_decl_node *n = decl_of(e, e->topology.nodes[node].name);
     for (int i = 0; n->kind == TEC_DECL_REMEMBER && i < l->n_decoders; i++) {
-        const struct tec_decl_node *from =
-            &p->nodes[tec_pipeline_find_node(p, l->decoders[i].name)];
+        const struct tec_decl_node *from = decl_of(e, l->decoders[i].name);
         bool reads = false;
         for (int k = 0; k < n->streams.n; k++)
             reads |= from->out.stream && strcmp(from->out.name, n->streams.item[k].name) == 0;
@@ -246,11 +260,11 @@ static void add_topology(struct tec_engine *e, int chain)
     const struct tec_pipeline *p = e->options.pipeline;
     struct tec_plan *plan = e->chains[chain].plan;
     for (int i = 0; i < e->topology.n_nodes; i++) {
-        int node = tec_pipeline_find_node(p, e->topology.nodes[i].name);
-        if (p->nodes[node].chain != chain)
+        const struct tec_decl_node *n = decl_of(e, e->topology.nodes[i].name);
+        if (n->chain != chain)
             continue;
         e->topology.nodes[i].model = chain;
-        if (plan->spec.secondary && p->nodes[node].kind == TEC_DECL_PREFILL)
+        if (plan->spec.secondary && n->kind == TEC_DECL_PREFILL)
             e->topology.nodes[i].slices = tec_part_slices(tec_plan_part(plan, TEC_PART_PREFIX, 0));
     }
     e->topology.slots += plan->spec.unread ? 0 : plan->spec.request_slots;
@@ -377,10 +391,6 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
     TEC_TRY(list_readers(e, &l, err));
     TEC_TRY(read_stops(e, &l, err));
     TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
-    for (int i = 0; i < l.n_actions && e->session; i++)
-        tec_loop_carry(e->loop, i,
-                       o->actions > 0 ? o->actions
-                                      : tec_session_executed(tec_engine_session(e, i)));
     if (o->costs)
         take_costs(e, o->costs);
     return TEC_OK;

@@ -3,9 +3,8 @@
  *
  * Runs at load, but for settling. The store is opened before weights are read, as it may refuse a
  * file; its keys are computed once there is a plan. */
-#include "graph/run/engine/engine_memories.h"
+#include "graph/run/engine/engine_own.h"
 
-#include "graph/run/engine/engine_models.h"
 #include "graph/run/launch/interpret.h"
 
 struct tec_memory_bytes tec_engine_measure_memories(const struct tec_engine *e)
@@ -55,9 +54,8 @@ enum tec_status tec_engine_open_memories(struct tec_engine *e, int chain, struct
         TEC_TRY(open_memory(e, c, nodes[i], err));
     if (!n)
         return TEC_OK;
-    TEC_TRY(tec_memory_chain_create(&c->memory, e->memories + first, n, e->heap, err));
-    if (e->options.settles)
-        tec_memory_chain_wait(c->memory);
+    TEC_TRY(tec_memory_chain_create(&c->memory, e->memories + first, n, e->options.settles, e->heap,
+                                    err));
     if (e->options.pipeline->chains[chain].in_frames)
         return TEC_OK;
     c->rooms = TEC_NEW(&e->arena, TEC_MAX_PENDING, struct tec_memory_prompt);

@@ -5,8 +5,8 @@
  * runs the same code for a dry run that counts bytes and for the real one. The weights of a model
  * are loaded for the first of its chains and used by all. The first chain makes the frames, so the
  * engine shows its objects under their short names. */
-#include "graph/run/engine/engine_models.h"
 #include "graph/load/pipeline_texts.h"
+#include "graph/run/engine/engine_own.h"
 
 #include "base/store/find.h"
 
@@ -85,6 +85,15 @@ static enum tec_status open_checkpoint(struct tec_engine *e, struct tec_engine_m
                     o->pipeline->name);
 }
 
+/* A list of slots where it is whole, else NULL. */
+static json_t *keep_slots(json_t *slots, bool whole)
+{
+    if (whole)
+        return slots;
+    json_decref(slots);
+    return NULL;
+}
+
 /* Image features of a LeRobot configuration, in its order; NULL when it has none. */
 static json_t *camera_features(const struct tec_checkpoint *c)
 {
@@ -96,10 +105,7 @@ static json_t *camera_features(const struct tec_checkpoint *c)
         if (type && strcmp(type, "VISUAL") == 0)
             json_array_append_new(slots, json_string(name));
     }
-    if (json_array_size(slots) > 0)
-        return slots;
-    json_decref(slots);
-    return NULL;
+    return keep_slots(slots, json_array_size(slots) > 0);
 }
 
 /* The slots of a robot's description whose cameras fill a checkpoint's own features, in its order;
@@ -114,10 +120,7 @@ static json_t *described_slots(const struct tec_decl_robot *robot)
         if (slot && (strncmp(slot, "observation.", 12) == 0 || strncmp(slot, "video.", 6) == 0))
             json_array_append_new(slots, json_string(slot));
     }
-    if (i > 0 && json_array_size(slots) == i)
-        return slots;
-    json_decref(slots);
-    return NULL;
+    return keep_slots(slots, i > 0 && json_array_size(slots) == i);
 }
 
 /* The pictures that a chain's prefill reads, in its order, by names of a checkpoint's own; NULL:
@@ -133,10 +136,7 @@ static json_t *read_slots(const struct tec_pipeline *p, const struct tec_decl_ch
         if (in->kind == TEC_INPUT_IMAGE && strncmp(in->name, "video.", 6) == 0)
             json_array_append_new(slots, json_string(in->name));
     }
-    if (pictures > 0 && json_array_size(slots) == (size_t)pictures)
-        return slots;
-    json_decref(slots);
-    return NULL;
+    return keep_slots(slots, pictures > 0 && json_array_size(slots) == (size_t)pictures);
 }
 
 /* The pictures of the model with the pipeline's hard nodes, as its robot or its checkpoint names

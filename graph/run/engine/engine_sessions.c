@@ -2,9 +2,7 @@
  *
  * Runs at load. An action's robot is that of its chain's session; with several, buffers that are
  * for any of them have room for the largest. */
-#include "graph/run/engine/engine_sessions.h"
-
-#include "graph/run/engine/engine_loop.h"
+#include "graph/run/engine/engine_own.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * Runs at load, when the chains are described. Two prompts of one observation read the same
  * pictures; whoever is first makes their rows, the other copies them (pictures.c). */
-#include "graph/run/engine/engine_models.h"
+#include "graph/run/engine/engine_own.h"
 
 /* Do two chains read the same pictures, and any? */
 static bool same_pictures(const struct tec_pipeline *p, int a, int b)

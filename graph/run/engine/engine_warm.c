@@ -1,6 +1,6 @@
 /* engine_warm.c - the warm-up of an engine: what its launches are run with before the first frame,
  * and what it tells of a long one. */
-#include "graph/run/engine/engine_warm.h"
+#include "graph/run/engine/engine_own.h"
 
 #include <stdio.h>
 

@@ -459,11 +459,6 @@ void tec_loop_set_planner(struct tec_loop *l, const struct tec_planner *planner)
     l->o.planner = *planner;
 }
 
-void tec_loop_carry(struct tec_loop *l, int action, int rows)
-{
-    l->o.actions[action].rows = rows;
-}
-
 void tec_loop_set_table(struct tec_loop *l, const struct tec_cost_table *table)
 {
     l->table = table;

@@ -292,9 +292,6 @@ void tec_loop_destroy(struct tec_loop *loop);
 /* Take over another planner from the next frame on. */
 void tec_loop_set_planner(struct tec_loop *loop, const struct tec_planner *planner);
 
-/* The robot carries out so many rows of an action's chunk a frame; before the first frame. */
-void tec_loop_carry(struct tec_loop *loop, int action, int rows);
-
 /* Take costs from a table from the next frame on; NULL: from what is measured. Borrowed. */
 void tec_loop_set_table(struct tec_loop *loop, const struct tec_cost_table *table);
 

@@ -77,17 +77,15 @@ void tec_memory_close(struct tec_memory *memory); /* of all sessions; NULL is al
 struct tec_memory *tec_memory_of(struct tec_memory *memory, int session);
 
 /* The memories of a chain, the first session's, which outlive it, in the order of prompts.
- * Destroyed before they are closed. */
+ * `patient`: slices wait for what is kept, as nobody waits for the frames; else they are tried
+ * again in the next one. Destroyed before they are closed. */
 struct tec_chain_memory;
 enum tec_status tec_memory_chain_create(struct tec_chain_memory **out,
-                                        struct tec_memory *const *memories, int n,
+                                        struct tec_memory *const *memories, int n, bool patient,
                                         struct tec_heap *heap, struct tec_error *err);
 /* Between two frames that nobody waits for, on the frame thread: until no segment misses its KV for
  * want of time. So runs repeat, whatever the machine does besides. */
 void tec_memory_chain_settle(struct tec_chain_memory *memory);
-/* Slices wait for what is kept, where nobody waits for the frames; else they are tried again in the
- * next one. */
-void tec_memory_chain_wait(struct tec_chain_memory *memory);
 void tec_memory_chain_destroy(struct tec_chain_memory *memory); /* NULL is allowed */
 
 /* The template of its prompts, once; those of further sessions are alike: what stands before

@@ -10,7 +10,7 @@
 static const struct tec_clock real = {NULL};
 
 enum tec_status tec_memory_chain_create(struct tec_chain_memory **out,
-                                        struct tec_memory *const *memories, int n,
+                                        struct tec_memory *const *memories, int n, bool patient,
                                         struct tec_heap *heap, struct tec_error *err)
 {
     struct tec_chain_memory *c = tec_heap_get(heap, sizeof *c);
@@ -18,15 +18,11 @@ enum tec_status tec_memory_chain_create(struct tec_chain_memory **out,
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a chain's memories");
     c->n = n;
     memcpy(c->of, memories, (size_t)n * sizeof(struct tec_memory *));
+    c->patient = patient;
     c->heap = heap;
     tec_arena_init(&c->arena, heap);
     *out = c;
     return TEC_OK;
-}
-
-void tec_memory_chain_wait(struct tec_chain_memory *c)
-{
-    c->patient = true;
 }
 
 void tec_memory_chain_destroy(struct tec_chain_memory *c)
@@ -77,10 +73,16 @@ static bool begins_alone(const struct tec_chain_memory *c)
     return c->plan->spec.pictures < 1 && c->plan->model->text.mask != TEC_MASK_BIDIR;
 }
 
-static void believe(struct tec_chain_memory *c, int64_t token_ns)
+/* Run a launch of one text; what a token of it takes is believed of the next launches. */
+static enum tec_status run_text(struct tec_chain_memory *c, const struct tec_remember_text *text,
+                                struct tec_error *err)
 {
+    int64_t begin = tec_clock_now(&real);
+    TEC_TRY(tec_remember_run(c->plan, text, 1, err));
+    int64_t each = (tec_clock_now(&real) - begin) / text->n;
     for (int m = 0; m < c->n; m++)
-        c->of[m]->shared->token_ns = token_ns;
+        c->of[m]->shared->token_ns = each;
+    return TEC_OK;
 }
 
 /* Where it is not kept it is computed with each prompt. */
@@ -94,9 +96,7 @@ static enum tec_status keep_beginning(struct tec_chain_memory *c, struct tec_err
     unsigned char *v = TEC_NEW(&c->arena, bytes * layers, unsigned char);
     if (!k || !v)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to keep the beginning of prompts");
-    int64_t begin = tec_clock_now(&real);
-    TEC_TRY(tec_remember_run(c->plan, &text, 1, err));
-    believe(c, (tec_clock_now(&real) - begin) / c->n_beginning);
+    TEC_TRY(run_text(c, &text, err));
     for (size_t l = 0; l < layers; l++)
         tec_remember_read(c->plan, 0, c->n_beginning, (int)l, k + l * bytes, v + l * bytes);
     c->begin_k = k;
@@ -147,10 +147,7 @@ static enum tec_status measure(struct tec_chain_memory *c, struct tec_error *err
         return TEC_OK;
     if (!text.ids)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a first segment");
-    int64_t begin = tec_clock_now(&real);
-    TEC_TRY(tec_remember_run(c->plan, &text, 1, err));
-    believe(c, (tec_clock_now(&real) - begin) / n);
-    return TEC_OK;
+    return run_text(c, &text, err);
 }
 
 enum tec_status tec_memory_chain_attach(struct tec_chain_memory *c, struct tec_plan *plan,

@@ -80,20 +80,23 @@ static void known(void *self, int layer, const unsigned char *set)
     }
 }
 
-static void started(void *self, int layer)
+/* Told to the prefetch of each memory that brings kept pieces. */
+static void tell(const struct tec_chain_memory *c, int layer,
+                 void (*what)(struct tec_prefetch *prefetch, int layer))
 {
-    const struct tec_chain_memory *c = self;
     for (int m = 0; m < c->n; m++)
         if (c->fed[m])
-            tec_prefetch_started(in(c, m)->prefetch, layer);
+            what(in(c, m)->prefetch, layer);
+}
+
+static void started(void *self, int layer)
+{
+    tell(self, layer, tec_prefetch_started);
 }
 
 static void ended(void *self, int layer)
 {
-    const struct tec_chain_memory *c = self;
-    for (int m = 0; m < c->n; m++)
-        if (c->fed[m])
-            tec_prefetch_ended(in(c, m)->prefetch, layer);
+    tell(self, layer, tec_prefetch_ended);
 }
 
 void tec_memory_ratios(const struct tec_decl_node *node, int layers, double *ratios)

@@ -7,7 +7,6 @@
  * longest text. */
 #include "graph/run/session/session.h"
 
-#include "graph/run/session/session_fit.h"
 #include "graph/run/session/session_robot.h"
 #include "graph/run/session/session_state.h"
 

@@ -1,5 +1,5 @@
 /* session_facts.c - what a session is asked about its robot, its model and its last observation. */
-#include "graph/run/session/session_fit.h"
+#include "graph/run/session/session_robot.h"
 #include "graph/run/session/session_state.h"
 
 #include <string.h>

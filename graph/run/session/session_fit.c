@@ -3,8 +3,6 @@
  * What it finds would otherwise be refused in every frame. All findings are collected as
  * diagnostics with their places and the nearest name that exists, instead of stopping at the
  * first. */
-#include "graph/run/session/session_fit.h"
-
 #include "base/nearest.h"
 #include "graph/load/pipeline_texts.h"
 #include "graph/run/session/session_robot.h"

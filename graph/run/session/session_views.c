@@ -2,8 +2,6 @@
  *
  * Runs on the session's thread, as the frames' pictures are made. Memory is taken when a camera is
  * seen for the first time or changes its size. */
-#include "graph/run/session/session_views.h"
-
 #include "graph/run/launch/text_input.h"
 #include "graph/run/session/session_state.h"
 
