@@ -165,11 +165,8 @@ static void read_prompt(const struct tec_token_text *more, int n)
 static void score(const struct tec_token_tree *tree, float *likely)
 {
     struct tec_replay replay = {0};
-    const struct tec_score_launch launch = {.tree = tree,
-                                            .region = 0,
-                                            .tokens = PROMPT,
-                                            .last_token = prompt[PROMPT - 1],
-                                            .likely = likely};
+    const struct tec_row_state row = {.region = 0, .prefix = PROMPT, .token = prompt[PROMPT - 1]};
+    const struct tec_score_launch launch = {.tree = tree, .row = &row, .likely = likely};
     tec_launch_score(tiny.plan, tec_plan_part(tiny.plan, TEC_PART_SCORE, 0), &launch, &replay);
     CHECK(replay.status == TEC_OK);
 }

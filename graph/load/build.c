@@ -1,5 +1,4 @@
 /* build.c - tables to structs: constructors, their missing and unknown fields, lists of things. */
-#include "base/nearest.h"
 #include "graph/load/loader.h"
 
 #include <stdlib.h>
@@ -146,12 +145,11 @@ static void unknown_field(struct tec_loader *ld, enum tec_constructor con,
     struct tec_diagnostic *d =
         tec_diagnostics_add(ld->d, TEC_E010, tec_where_key(ld, e), "unknown field '%.80s' in %s",
                             e->key, tec_constructors[con].word);
-    const char *near = tec_nearest(e->key, names, n);
+    const char *near = tec_diagnostics_meant(ld->d, d, e->key, names, n);
     if (!near) {
         list_fields(ld, d, names, n);
         return;
     }
-    tec_diagnostics_help(ld->d, d, "did you mean '%s'?", near);
     if (ld->n_misspelt < (int)(sizeof ld->misspelt / sizeof ld->misspelt[0]))
         ld->misspelt[ld->n_misspelt++] = tec_field_find(con, near);
 }

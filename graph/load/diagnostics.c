@@ -2,6 +2,7 @@
 #include "graph/load/diagnostics.h"
 
 #include "base/escape.h"
+#include "base/nearest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -150,6 +151,15 @@ void tec_diagnostics_help(struct tec_diagnostics *d, struct tec_diagnostic *entr
     va_start(args, format);
     entry->help = format_text(d, format, args);
     va_end(args);
+}
+
+const char *tec_diagnostics_meant(struct tec_diagnostics *d, struct tec_diagnostic *entry,
+                                  const char *word, const char *const *names, int n)
+{
+    const char *near = tec_nearest(word, names, n);
+    if (near)
+        tec_diagnostics_help(d, entry, "did you mean '%s'?", near);
+    return near;
 }
 
 void tec_diagnostics_also(struct tec_diagnostics *d, struct tec_diagnostic *entry,

@@ -68,6 +68,9 @@ struct tec_diagnostic *tec_diagnostics_add(struct tec_diagnostics *d, enum tec_c
 /* Add to an entry; NULL is allowed. */
 void tec_diagnostics_help(struct tec_diagnostics *d, struct tec_diagnostic *entry,
                           const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Help: the name that was meant, which is returned; NULL and no help where none is near. */
+const char *tec_diagnostics_meant(struct tec_diagnostics *d, struct tec_diagnostic *entry,
+                                  const char *word, const char *const *names, int n);
 void tec_diagnostics_also(struct tec_diagnostics *d, struct tec_diagnostic *entry,
                           struct tec_where where, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -1,5 +1,4 @@
 /* overlay.c - changes on top of a pipeline: extend() and --set. */
-#include "base/nearest.h"
 #include "graph/load/loader.h"
 
 #include <stdio.h>
@@ -321,9 +320,7 @@ static struct tec_decl_entry *unknown_item(struct tec_loader *ld, const struct s
     snprintf(word, sizeof word, "%.*s", (int)(length > 100 ? 100 : length), path);
     struct tec_diagnostic *d = tec_diagnostics_add(ld->d, TEC_E021, part(s, path, length),
                                                    "there is nothing called '%s'", word);
-    const char *near = tec_nearest(word, names, n);
-    if (near)
-        tec_diagnostics_help(ld->d, d, "did you mean '%s'?", near);
+    tec_diagnostics_meant(ld->d, d, word, names, n);
     return NULL;
 }
 

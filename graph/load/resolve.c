@@ -1,5 +1,4 @@
 /* resolve.c - names to indices, and what a name may refer to. */
-#include "base/nearest.h"
 #include "graph/load/loader.h"
 #include "graph/load/pipeline_texts.h"
 
@@ -83,11 +82,8 @@ static int look_up(struct tec_loader *ld, const struct scope *scopes, int want, 
     int n = 0;
     for (int i = 0; i < s->n && n < 64; i++)
         names[n++] = name_at(s, i);
-    const char *near = tec_nearest(name, names, n);
-    if (near) {
-        tec_diagnostics_help(ld->d, d, "did you mean '%s'?", near);
+    if (tec_diagnostics_meant(ld->d, d, name, names, n))
         return -1;
-    }
     for (int other = 0; other < TEC_SCOPES; other++)
         if (find(&scopes[other], name) >= 0)
             tec_diagnostics_help(ld->d, d, "'%s' is declared, but as %s %s", name,
@@ -139,9 +135,7 @@ static void resolve_streams(struct resolver *r, struct tec_decl_node *node)
         struct tec_diagnostic *d = tec_diagnostics_add(
             r->ld->d, TEC_E021, tec_where_value(r->ld, &list->value->entries[k]),
             "there is no stream called '%s'", ref->name);
-        const char *near = tec_nearest(ref->name, names, n);
-        if (near)
-            tec_diagnostics_help(r->ld->d, d, "did you mean '%s'?", near);
+        tec_diagnostics_meant(r->ld->d, d, ref->name, names, n);
     }
 }
 

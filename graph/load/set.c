@@ -1,5 +1,4 @@
 /* set.c - one field of a struct from one value: type, range, words. */
-#include "base/nearest.h"
 #include "graph/load/loader.h"
 
 #include <math.h>
@@ -187,15 +186,6 @@ static void set_bytes(struct tec_loader *ld, const struct tec_field *f,
     *(int64_t *)member(out, f) = (int64_t)bytes;
 }
 
-static const char *nearest_word(const struct tec_word *words, const char *word)
-{
-    const char *names[16];
-    int n = 0;
-    for (; words->word && n < 16; words++)
-        names[n++] = words->word;
-    return tec_nearest(word, names, n);
-}
-
 static void set_word(struct tec_loader *ld, const struct tec_field *f,
                      const struct tec_decl_entry *e, void *out)
 {
@@ -206,9 +196,14 @@ static void set_word(struct tec_loader *ld, const struct tec_field *f,
         return;
     }
     struct tec_diagnostic *d = tec_set_wrong(ld, f, e);
-    const char *near = v->kind == TEC_VALUE_STRING ? nearest_word(f->words, v->string) : NULL;
-    if (near)
-        tec_diagnostics_help(ld->d, d, "did you mean '%s'?", near);
+    const char *names[16];
+    int n = 0;
+    while (n < 16 && f->words[n].word) {
+        names[n] = f->words[n].word;
+        n++;
+    }
+    if (v->kind == TEC_VALUE_STRING)
+        tec_diagnostics_meant(ld->d, d, v->string, names, n);
 }
 
 static bool is_call(const struct tec_decl_value *v, enum tec_constructor tag)

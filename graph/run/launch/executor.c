@@ -89,9 +89,7 @@ static void run_verify(struct tec_plan *plan, bool beside, struct tec_launch *l)
 
 static void run_score(struct tec_plan *plan, bool beside, struct tec_launch *l)
 {
-    const struct tec_score_launch launch =
-        tec_score_launch_of(l->score.tree, l->score.row, l->score.likely);
-    tec_launch_score(plan, part_of(plan, beside, TEC_PART_SCORE, 0), &launch, &l->replay);
+    tec_launch_score(plan, part_of(plan, beside, TEC_PART_SCORE, 0), &l->score, &l->replay);
 }
 
 static void run_packed(struct tec_plan *plan, bool beside, struct tec_launch *l)

@@ -126,13 +126,6 @@ struct tec_verify_launch {
     int n;
 };
 
-/* How likely each entry of a tree is behind a request's prefix. */
-struct tec_tree_launch {
-    const struct tec_token_tree *tree;
-    const struct tec_row_state *row;
-    float *likely; /* [tree->n_entries] out */
-};
-
 /* One forward of rings: the prefills of new sequences, and a row of each other one.
  * `tokens` gets the next of each, in the order of the rows; the states are as after a decode. */
 struct tec_ring_launch {
@@ -156,7 +149,7 @@ struct tec_launch {
         struct tec_action_launch action;
         struct tec_decode_launch decode;
         struct tec_verify_launch verify;
-        struct tec_tree_launch score;
+        struct tec_score_launch score;
         struct tec_ring_launch packed;
         struct tec_shift_launch shift;
     };

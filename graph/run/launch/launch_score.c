@@ -28,34 +28,25 @@ static void fill_score(const struct tec_plan *plan, struct tec_plan_part *part,
                        const struct tec_score_launch *launch)
 {
     const struct tec_token_tree *tree = launch->tree;
+    const struct tec_row_state *row = launch->row;
     struct tec_score_table *t = &part->score;
     int slot = plan->tree_slot[part->stream], n = tree->n_rows;
     *t->rows.count = n;
     for (int r = 0; r < n; r++) {
-        t->token[r] = r ? tree->token[r] : launch->last_token;
-        t->rows.pos[r] = launch->tokens - 1 + tree->depth[r];
+        t->token[r] = r ? tree->token[r] : row->token;
+        t->rows.pos[r] = row->prefix - 1 + tree->depth[r];
         t->rows.slot[r] = slot + r;
         t->rows.seq[r] = tree->chain[r];
-        t->rows.visible[r] = launch->tokens + tree->depth[r];
+        t->rows.visible[r] = row->prefix + tree->depth[r];
     }
-    fill_chains(tree, &t->rows,
-                (struct tec_span){plan->prefixes.first[launch->region], launch->tokens}, slot);
+    fill_chains(tree, &t->rows, (struct tec_span){plan->prefixes.first[row->region], row->prefix},
+                slot);
     for (int i = 0; i < t->n_chunks; i++) {
         int rest = n - i * TEC_SCORE_ROWS;
         t->chunk[i] = rest < 0 ? 0 : rest < TEC_SCORE_ROWS ? rest : TEC_SCORE_ROWS;
     }
     memcpy(t->first, tree->first, ((size_t)n + 1) * sizeof *t->first);
     memcpy(t->id, tree->id, (size_t)tree->n_entries * sizeof *t->id);
-}
-
-struct tec_score_launch tec_score_launch_of(const struct tec_token_tree *tree,
-                                            const struct tec_row_state *row, float *likely)
-{
-    return (struct tec_score_launch){.tree = tree,
-                                     .region = row->region,
-                                     .tokens = row->prefix,
-                                     .last_token = row->token,
-                                     .likely = likely};
 }
 
 void tec_launch_score(struct tec_plan *plan, struct tec_plan_part *part,

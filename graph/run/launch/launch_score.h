@@ -6,17 +6,14 @@
 #include "graph/nodes/tree.h"
 #include "graph/run/launch/launch.h"
 
-/* A tree behind the prefix of `tokens` tokens in a region, the last of which is `last_token`.
- * likely [tree->n_entries] gets the log-probability of each entry. The tree fits the plan's
+/* A tree behind the prefix of a request that has not made a token: its region, prefix and token are
+ * read. likely [tree->n_entries] gets the log-probability of each entry. The tree fits the plan's
  * spec.trees. */
 struct tec_score_launch {
     const struct tec_token_tree *tree;
-    int region, tokens, last_token;
+    const struct tec_row_state *row;
     float *likely;
 };
-/* For a request that has not made a token. */
-struct tec_score_launch tec_score_launch_of(const struct tec_token_tree *tree,
-                                            const struct tec_row_state *row, float *likely);
 
 void tec_launch_score(struct tec_plan *plan, struct tec_plan_part *part,
                       const struct tec_score_launch *launch, struct tec_replay *replay);

@@ -146,12 +146,13 @@ static void follow(struct tec_cost_drift *d, double ratio)
 
 /* --- all variants ---------------------------------------------------------------------------- */
 
+const char *const tec_cost_words[TEC_COST_KINDS] = {"prefill", "action", "decode",
+                                                    "packed",  "shift",  "score"};
+
 enum tec_cost_kind tec_costs_kind_of(const char *word)
 {
-    static const char *const words[TEC_COST_KINDS] = {"prefill", "action", "decode",
-                                                      "packed",  "shift",  "score"};
     int kind = 0;
-    while (kind < TEC_COST_KINDS && strcmp(words[kind], word) != 0)
+    while (kind < TEC_COST_KINDS && strcmp(tec_cost_words[kind], word) != 0)
         kind++;
     return (enum tec_cost_kind)kind;
 }
@@ -173,23 +174,23 @@ enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_sp
     if (spec->stages)
         costs->points =
             1 + tec_launch_ring_point(spec, spec->rings, spec->rings * (spec->stages - 1));
-    for (int kind = 0; kind < TEC_COST_KINDS; kind++)
-        costs->drift[kind] =
-            (struct tec_cost_drift){.factor = 1.0, .last = {1.0, 1.0, 1.0}, .share = 1.0};
-    costs->decode =
-        TEC_NEW(arena, costs->n_batches ? (size_t)costs->n_batches : 1, struct tec_cost_variant);
     costs->n_actions = spec->n_actions ? spec->n_actions : 1;
     costs->together[costs->n_together++] = 1;
     for (int i = 0; i < spec->n_together; i++)
         costs->together[costs->n_together++] = spec->together[i];
-    costs->prefill = TEC_NEW(arena, (size_t)costs->n_together, struct tec_cost_variant);
-    costs->action =
-        TEC_NEW(arena, (size_t)(costs->n_actions * costs->n_together), struct tec_cost_variant);
-    costs->packed =
-        TEC_NEW(arena, costs->points ? (size_t)costs->points : 1, struct tec_cost_variant);
-    return costs->decode && costs->packed && costs->action && costs->prefill
-               ? TEC_OK
-               : tec_fail(err, TEC_NO_MEMORY, "no memory for costs");
+    const int n[TEC_COST_KINDS] = {[TEC_COST_PREFILL] = costs->n_together,
+                                   [TEC_COST_ACTION] = costs->n_actions * costs->n_together,
+                                   [TEC_COST_DECODE] = costs->n_batches,
+                                   [TEC_COST_PACKED] = costs->points};
+    bool ok = true;
+    for (int kind = 0; kind < TEC_COST_KINDS; kind++) {
+        costs->drift[kind] =
+            (struct tec_cost_drift){.factor = 1.0, .last = {1.0, 1.0, 1.0}, .share = 1.0};
+        costs->variants[kind] =
+            TEC_NEW(arena, n[kind] ? (size_t)n[kind] : 1, struct tec_cost_variant);
+        ok &= costs->variants[kind] != NULL;
+    }
+    return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for costs");
 }
 
 /* Which captured number of observations holds n. */
@@ -206,29 +207,26 @@ int tec_costs_action(const struct tec_costs *costs, int at, int n)
     return at + costs->n_actions * group_of(costs, n);
 }
 
-static const struct tec_cost_variant *find(const struct tec_costs *costs, enum tec_cost_kind kind,
-                                           int rows)
+/* The variant that a launch is of; the last one also of what is more than any holds. */
+static int variant_of(const struct tec_costs *costs, enum tec_cost_kind kind, int rows)
 {
-    int i = 0;
+    int i = 0, last = kind == TEC_COST_DECODE ? costs->n_batches - 1 : costs->points - 1;
+    if (kind == TEC_COST_PREFILL)
+        return group_of(costs, rows);
+    if (kind == TEC_COST_ACTION)
+        return rows > 0 && rows < costs->n_actions * costs->n_together ? rows : 0;
+    if (kind == TEC_COST_DECODE)
+        while (i < last && costs->batches[i] < rows)
+            i++;
     if (kind == TEC_COST_PACKED)
-        return &costs->packed[rows < 0               ? 0
-                              : rows < costs->points ? rows
-                                                     : (costs->points ? costs->points - 1 : 0)];
-    if (kind != TEC_COST_DECODE)
-        return kind == TEC_COST_PREFILL ? &costs->prefill[group_of(costs, rows)]
-               : kind == TEC_COST_ACTION
-                   ? &costs->action[rows > 0 && rows < costs->n_actions * costs->n_together ? rows
-                                                                                            : 0]
-               : kind == TEC_COST_SCORE ? &costs->score
-                                        : &costs->shift;
-    while (i < costs->n_batches - 1 && costs->batches[i] < rows)
-        i++;
-    return &costs->decode[i];
+        i = rows < last ? rows : last;
+    return i > 0 ? i : 0;
 }
 
-static struct tec_cost_variant *variant(struct tec_costs *costs, enum tec_cost_kind kind, int rows)
+static struct tec_cost_variant *find(const struct tec_costs *costs, enum tec_cost_kind kind,
+                                     int rows)
 {
-    return (struct tec_cost_variant *)(uintptr_t)find(costs, kind, rows);
+    return &costs->variants[kind][variant_of(costs, kind, rows)];
 }
 
 static void take_row(struct tec_cost_variant *v, const struct tec_cost_row *row, double share)
@@ -250,13 +248,13 @@ static void take_ring(struct tec_costs *costs, const struct tec_cost_table *tabl
     for (int rows = 0; rows < costs->points; rows++) {
         const struct tec_cost_row *packed = tec_costs_table_row(table, costs->packed_name, rows);
         if (packed)
-            take_row(variant(costs, TEC_COST_PACKED, rows), packed, 1.0);
+            take_row(find(costs, TEC_COST_PACKED, rows), packed, 1.0);
     }
     for (int i = 0; i < costs->n_batches; i++) {
         const struct tec_cost_row *alone =
             tec_costs_table_row(table, costs->alone_name, costs->batches[i]);
         if (alone)
-            take_row(variant(costs, TEC_COST_DECODE, costs->batches[i]), alone, 1.0);
+            take_row(find(costs, TEC_COST_DECODE, costs->batches[i]), alone, 1.0);
     }
 }
 
@@ -297,17 +295,17 @@ void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table
                     ? tec_costs_prompt_row(table, topology, chain, topology->nodes[i].name, 0)
                     : tec_costs_table_row(table, topology->nodes[i].name, rows);
             if (row)
-                take_row(variant(costs, kind,
-                                 kind == TEC_COST_ACTION ? tec_costs_action(costs, actions, rows)
-                                                         : rows),
-                         row, slices ? tec_costs_row_share(row, slices) : 1.0);
+                take_row(
+                    find(costs, kind,
+                         kind == TEC_COST_ACTION ? tec_costs_action(costs, actions, rows) : rows),
+                    row, slices ? tec_costs_row_share(row, slices) : 1.0);
         }
     }
 }
 
 void tec_costs_warm(struct tec_costs *costs, enum tec_cost_kind kind, int rows, int64_t ns)
 {
-    struct tec_cost_variant *v = variant(costs, kind, rows);
+    struct tec_cost_variant *v = find(costs, kind, rows);
     double x = ns > 1 ? (double)ns : 1.0;
     if (v->filed)
         return;
@@ -333,7 +331,7 @@ static double usual_of(const struct tec_cost_variant *v)
 
 int64_t tec_costs_add(struct tec_costs *costs, enum tec_cost_kind kind, int rows, int64_t ns)
 {
-    struct tec_cost_variant *v = variant(costs, kind, rows);
+    struct tec_cost_variant *v = find(costs, kind, rows);
     struct tec_cost_drift *d = &costs->drift[kind];
     double x = ns > 1 ? (double)ns : 1.0, known = usual_of(v);
     bool sure = v->filed || v->n >= KNOWN;

@@ -86,12 +86,10 @@ struct tec_cost_drift {
     bool ran; /* in this frame */
 };
 
+/* Of prefills there are as many variants as n_together, of actions n_actions of each, of decodes
+ * n_batches, of packed forwards points; of the others one, and of all kinds at least one. */
 struct tec_costs {
-    struct tec_cost_variant shift, score;
-    struct tec_cost_variant *prefill;       /* [n_together] */
-    struct tec_cost_variant *action;        /* [n_together, n_actions], at least one */
-    struct tec_cost_variant *decode;        /* [n_batches], at least one */
-    struct tec_cost_variant *packed;        /* [points], at least one */
+    struct tec_cost_variant *variants[TEC_COST_KINDS];
     int n_batches, batches[TEC_MAX_STAGES]; /* of a ring: every number of rows */
     int points;                             /* of packed: see tec_launch_ring_point */
     const char *packed_name, *alone_name;   /* of rings: what a table calls their launches */
@@ -147,5 +145,6 @@ double tec_costs_us(const struct tec_costs *costs, enum tec_cost_kind kind, int 
 /* "prefill", "action", "decode", "score" as the kind of a node, "packed" and "shift" as a ring's
  * launches; TEC_COST_KINDS for any other word. */
 enum tec_cost_kind tec_costs_kind_of(const char *word);
+extern const char *const tec_cost_words[TEC_COST_KINDS];
 
 #endif

@@ -61,7 +61,7 @@ void tec_loop_fill_rows(struct tec_loop *l, struct tec_scheduled *it, int first,
     struct tec_launch *launch = it->launch;
     *launch = (struct tec_launch){.kind = tree ? TEC_LAUNCH_score : TEC_LAUNCH_decode};
     if (tree)
-        launch->score = (struct tec_tree_launch){
+        launch->score = (struct tec_score_launch){
             .tree = tree, .row = &of->row, .likely = l->likely + (ptrdiff_t)first * l->entries};
     else
         launch->decode =

@@ -292,19 +292,16 @@ static double packed_cost(const struct tec_loop *l, int depth, double q)
 double tec_loop_launch_cost(const struct tec_loop *l, int chain, enum tec_cost_kind kind, int rows,
                             double q)
 {
-    static const char *const words[TEC_COST_KINDS] = {[TEC_COST_PREFILL] = "prefill",
-                                                      [TEC_COST_ACTION] = "action",
-                                                      [TEC_COST_DECODE] = "decode",
-                                                      [TEC_COST_SCORE] = "score"};
     const struct tec_chain *s = &l->chains[chain];
-    bool word = s->in_frames && chain_named(l, words[kind]) == chain;
+    bool word = s->in_frames && chain_named(l, tec_cost_words[kind]) == chain;
     int node = word ? -1 : kind == TEC_COST_PREFILL ? s->prefill_node : s->language;
     int each = s->costs->n_actions;
     int n = kind == TEC_COST_ACTION && rows >= each ? s->costs->together[rows / each] : 0;
     for (int i = 0; kind == TEC_COST_ACTION && i < l->o.n_actions; i++)
         if (l->o.actions[i].chain == chain && l->o.actions[i].at == rows % each)
             return launch_cost(l, l->o.actions[i].name, n, q);
-    return launch_cost(l, node < 0 ? words[kind] : l->o.topology->nodes[node].name, rows, q);
+    return launch_cost(l, node < 0 ? tec_cost_words[kind] : l->o.topology->nodes[node].name, rows,
+                       q);
 }
 
 /* Of several sessions in one launch of a hard node; 0 = of one. */

@@ -3,7 +3,6 @@
  * What it finds would otherwise be refused in every frame. All findings are collected as
  * diagnostics with their places and the nearest name that exists, instead of stopping at the
  * first. */
-#include "base/nearest.h"
 #include "graph/load/pipeline_texts.h"
 #include "graph/run/session/session_robot.h"
 
@@ -18,14 +17,6 @@ struct fit {
 };
 
 enum { MAX_NAMES = 64 };
-
-static void suggest(const struct fit *f, struct tec_diagnostic *d, const char *name,
-                    const char *const *names, int n)
-{
-    const char *near = tec_nearest(name, names, n);
-    if (near)
-        tec_diagnostics_help(f->found, d, "did you mean '%s'?", near);
-}
 
 /* True if an input is this camera, by its name or by the slot that it is for. */
 static bool is_camera(const struct tec_decl_input *in, const struct tec_robot_camera *camera)
@@ -73,7 +64,7 @@ static void check_declared(const struct fit *f, enum tec_input_kind kind, const 
         tec_diagnostics_add(f->found, TEC_E060, f->declared->where,
                             "%s needs %s '%s' in every frame, the pipeline has no such %s input",
                             f->robot->called, what, name, tec_load_input_word(kind));
-    suggest(f, d, name, names, n);
+    tec_diagnostics_meant(f->found, d, name, names, n);
 }
 
 static void check_picture(const struct fit *f, const struct tec_decl_input *in)
@@ -95,7 +86,7 @@ static void check_picture(const struct fit *f, const struct tec_decl_input *in)
     struct tec_diagnostic *d =
         tec_diagnostics_add(f->found, TEC_E060, in->where, "input '%s': %s has no such camera",
                             in->name, robot->called);
-    suggest(f, d, in->name, names, n);
+    tec_diagnostics_meant(f->found, d, in->name, names, n);
 }
 
 static void check_tensor(const struct fit *f, const struct tec_decl_input *in)
@@ -114,7 +105,7 @@ static void check_tensor(const struct fit *f, const struct tec_decl_input *in)
         struct tec_diagnostic *d = tec_diagnostics_add(f->found, TEC_E060, in->where,
                                                        "input '%s' is no part of the state of %s",
                                                        in->name, robot->called);
-        suggest(f, d, in->name, names, n);
+        tec_diagnostics_meant(f->found, d, in->name, names, n);
     } else if (in->shape.n != 1 || in->shape.item[0] != part->size) {
         tec_diagnostics_add(f->found, TEC_E060, in->where_shape,
                             "input '%s': shape must be { %d }, that is what %s has", in->name,

@@ -21,11 +21,9 @@ static void rank(struct tec_keeping_setup *w, const struct tec_keeping_method *m
 {
     const struct tec_keeping_prompt *p = &w->prompt;
     const struct tec_keeping_skills *s = &w->skills;
-    const struct tec_score_launch launch = {.tree = &s->tree,
-                                            .region = region_of(w, m),
-                                            .tokens = p->n,
-                                            .last_token = p->ids[p->n - 1],
-                                            .likely = s->likely};
+    const struct tec_row_state row = {
+        .region = region_of(w, m), .prefix = p->n, .token = p->ids[p->n - 1]};
+    const struct tec_score_launch launch = {.tree = &s->tree, .row = &row, .likely = s->likely};
     struct tec_replay replay = {0};
     int64_t begin = now();
     tec_launch_score(w->plan, tec_plan_part(w->plan, TEC_PART_SCORE, 0), &launch, &replay);
