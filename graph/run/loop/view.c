@@ -123,22 +123,23 @@ void tec_loop_view(struct tec_loop *l)
 
 /* --- costs ---------------------------------------------------------------------------------- */
 
-static const char *kind_of(const struct tec_topology *t, const char *what)
-{
-    int node = tec_topology_find(t, what);
-    return node < 0 ? what : t->nodes[node].kind;
-}
+/* A word that costs are asked for by: a node's name, or a kind. */
+struct asked {
+    const char *what, *kind;
+    int node, chain; /* node -1: it is a kind */
+};
 
 /* A kind means that of the frames' model, and "decode" where that has none that of the next. */
-static int chain_named(const struct tec_loop *l, const char *what)
+static struct asked asked_of(const struct tec_loop *l, const char *what)
 {
-    int node = tec_topology_find(l->o.topology, what), chain = 0;
+    const struct tec_topology *t = l->o.topology;
+    int node = tec_topology_find(t, what), chain = 0;
     if (node >= 0)
-        return l->o.topology->nodes[node].model;
+        return (struct asked){what, t->nodes[node].kind, node, t->nodes[node].model};
     if (tec_costs_kind_of(what) == TEC_COST_DECODE)
         while (chain < l->o.n_chains - 1 && l->chains[chain].language < 0)
             chain++;
-    return chain;
+    return (struct asked){what, what, -1, chain};
 }
 
 static int rows_of(double point)
@@ -158,42 +159,39 @@ static bool is_launch(const struct tec_loop *l, const char *what)
 
 static const char memory_load[] = "memory_load";
 
-/* What kind of costs a name or a kind means; a memory's are those of the prompt it recalls. */
-static enum tec_cost_kind cost_kind(const struct tec_topology *t, const char *what)
+/* What kind of costs are meant; a memory's are those of the prompt it recalls. */
+static enum tec_cost_kind cost_kind(const struct asked *a)
 {
-    const char *kind = kind_of(t, what);
-    return tec_costs_kind_of(strcmp(kind, memory_load) == 0 ? "prefill" : kind);
+    return tec_costs_kind_of(strcmp(a->kind, memory_load) == 0 ? "prefill" : a->kind);
 }
 
 /* Is it a prompt in one launch: the prefill of one observation, or what recalls it? */
-static bool is_prompt(const struct tec_loop *l, int chain, const char *what, int rows)
+static bool is_prompt(const struct tec_loop *l, const struct asked *a, int rows)
 {
     const struct tec_topology *t = l->o.topology;
-    int node = l->chains[chain].prefill_node;
-    return node >= 0 && (strcmp(kind_of(t, what), memory_load) == 0 ||
-                         (rows == 0 && (strcmp(what, t->nodes[node].name) == 0 ||
-                                        strcmp(what, t->nodes[node].kind) == 0)));
+    int node = l->chains[a->chain].prefill_node;
+    return node >= 0 && (strcmp(a->kind, memory_load) == 0 ||
+                         (rows == 0 && (strcmp(a->what, t->nodes[node].name) == 0 ||
+                                        strcmp(a->what, t->nodes[node].kind) == 0)));
 }
 
 /* The table names nodes: a kind means its first node. A row of a prefill in other slices than ours
  * is shared out to ours. */
-static double table_cost(const struct tec_loop *l, int chain, const char *what, int rows, double q)
+static double table_cost(const struct tec_loop *l, const struct asked *a, int rows, double q)
 {
     const struct tec_topology *t = l->o.topology;
-    const struct tec_chain *s = &l->chains[chain];
-    bool launch =
-        is_launch(l, what) && tec_topology_find(t, what) < 0 && !(s->ring && s->language < 0);
-    const struct tec_cost_row *row = launch ? NULL : tec_costs_table_row(l->table, what, rows);
-    if (is_prompt(l, chain, what, rows))
-        row = tec_costs_prompt_row(l->table, t, chain, t->nodes[s->prefill_node].name, rows);
+    const struct tec_chain *s = &l->chains[a->chain];
+    bool launch = is_launch(l, a->what) && a->node < 0 && !(s->ring && s->language < 0);
+    const struct tec_cost_row *row = launch ? NULL : tec_costs_table_row(l->table, a->what, rows);
+    if (is_prompt(l, a, rows))
+        row = tec_costs_prompt_row(l->table, t, a->chain, t->nodes[s->prefill_node].name, rows);
     for (int i = 0; !row && i < t->n_nodes; i++)
-        if (t->nodes[i].model == chain && strcmp(t->nodes[i].kind, what) == 0)
+        if (t->nodes[i].model == a->chain && strcmp(t->nodes[i].kind, a->what) == 0)
             row = tec_costs_table_row(l->table, t->nodes[i].name, rows);
     if (!row)
         return -1.0;
-    bool sliced = !l->chains[chain].in_frames && cost_kind(t, what) == TEC_COST_PREFILL;
-    return tec_costs_row_us(row, q) *
-           (sliced ? tec_costs_row_share(row, l->chains[chain].slices) : 1.0);
+    bool sliced = !s->in_frames && cost_kind(a) == TEC_COST_PREFILL;
+    return tec_costs_row_us(row, q) * (sliced ? tec_costs_row_share(row, s->slices) : 1.0);
 }
 
 /* Which of its chain's action nodes is called so; 0: none is. */
@@ -206,15 +204,15 @@ static int action_at(const struct tec_loop *l, const char *what)
 }
 
 /* Cost of one launch; for a sliced prefill, the cost of a single slice. Negative: unknown. */
-static double launch_cost(const struct tec_loop *l, const char *what, int rows, double q)
+static double launch_cost(const struct tec_loop *l, const struct asked *a, int rows, double q)
 {
-    int chain = chain_named(l, what);
     if (l->table)
-        return table_cost(l, chain, what, rows, q);
-    enum tec_cost_kind kind = cost_kind(l->o.topology, what);
+        return table_cost(l, a, rows, q);
+    const struct tec_costs *costs = l->chains[a->chain].costs;
+    enum tec_cost_kind kind = cost_kind(a);
     if (kind == TEC_COST_ACTION)
-        rows = tec_costs_action(l->chains[chain].costs, action_at(l, what), rows);
-    return kind < TEC_COST_KINDS ? tec_costs_us(l->chains[chain].costs, kind, rows, q) : -1.0;
+        rows = tec_costs_action(costs, action_at(l, a->what), rows);
+    return kind < TEC_COST_KINDS ? tec_costs_us(costs, kind, rows, q) : -1.0;
 }
 
 double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state *ring,
@@ -293,15 +291,18 @@ double tec_loop_launch_cost(const struct tec_loop *l, int chain, enum tec_cost_k
                             double q)
 {
     const struct tec_chain *s = &l->chains[chain];
-    bool word = s->in_frames && chain_named(l, tec_cost_words[kind]) == chain;
-    int node = word ? -1 : kind == TEC_COST_PREFILL ? s->prefill_node : s->language;
+    struct asked a = asked_of(l, tec_cost_words[kind]);
+    int node = kind == TEC_COST_PREFILL ? s->prefill_node : s->language;
     int each = s->costs->n_actions;
     int n = kind == TEC_COST_ACTION && rows >= each ? s->costs->together[rows / each] : 0;
+    if ((!s->in_frames || a.chain != chain) && node >= 0)
+        a = asked_of(l, l->o.topology->nodes[node].name);
     for (int i = 0; kind == TEC_COST_ACTION && i < l->o.n_actions; i++)
-        if (l->o.actions[i].chain == chain && l->o.actions[i].at == rows % each)
-            return launch_cost(l, l->o.actions[i].name, n, q);
-    return launch_cost(l, node < 0 ? tec_cost_words[kind] : l->o.topology->nodes[node].name, rows,
-                       q);
+        if (l->o.actions[i].chain == chain && l->o.actions[i].at == rows % each) {
+            a = asked_of(l, l->o.actions[i].name);
+            return launch_cost(l, &a, n, q);
+        }
+    return launch_cost(l, &a, rows, q);
 }
 
 /* Of several sessions in one launch of a hard node; 0 = of one. */
@@ -312,12 +313,11 @@ static int observations(const struct tec_costs *costs, enum tec_cost_kind kind, 
 }
 
 /* A prompt of a memory with that share of its segments computed anew, in all its slices. */
-static double recall_cost(const struct tec_loop *l, int chain, const char *what, double share,
-                          double q)
+static double recall_cost(const struct tec_loop *l, const struct asked *a, double share, double q)
 {
     int percent = share > 0.0 && share <= 1.0 ? (int)ceil(share * 100.0 - 1e-9) : 0;
-    const struct tec_chain *c = &l->chains[chain];
-    return launch_cost(l, what, l->table ? percent : 0, q) * (c->in_frames ? 1 : c->slices);
+    const struct tec_chain *c = &l->chains[a->chain];
+    return launch_cost(l, a, l->table ? percent : 0, q) * (c->in_frames ? 1 : c->slices);
 }
 
 /* More rows than the largest captured batch are several launches, full ones first; a prefill in
@@ -325,22 +325,23 @@ static double recall_cost(const struct tec_loop *l, int chain, const char *what,
 static double cost_of(const void *self, const char *what, double point, double q)
 {
     const struct tec_loop *l = self;
-    int rows = rows_of(point), chain = chain_named(l, what);
-    const struct tec_costs *costs = l->chains[chain].costs;
-    enum tec_cost_kind kind = tec_costs_kind_of(kind_of(l->o.topology, what));
-    if (strcmp(what, "packed") == 0 && (l->n_rings || tec_topology_find(l->o.topology, what) < 0))
+    const struct asked a = asked_of(l, what);
+    const struct tec_chain *c = &l->chains[a.chain];
+    const struct tec_costs *costs = c->costs;
+    enum tec_cost_kind kind = tec_costs_kind_of(a.kind);
+    int rows = rows_of(point), n = costs->n_batches;
+    if (strcmp(what, "packed") == 0 && (l->n_rings || a.node < 0))
         return l->n_rings ? packed_cost(l, rows, q) : -1.0;
-    if (strcmp(kind_of(l->o.topology, what), memory_load) == 0)
-        return recall_cost(l, chain, what, point, q);
-    if (!l->chains[chain].in_frames && kind == TEC_COST_PREFILL)
-        return launch_cost(l, what, 0, q) * (rows ? rows : l->chains[chain].slices);
-    int n = costs->n_batches;
+    if (strcmp(a.kind, memory_load) == 0)
+        return recall_cost(l, &a, point, q);
+    if (!c->in_frames && kind == TEC_COST_PREFILL)
+        return launch_cost(l, &a, 0, q) * (rows ? rows : c->slices);
     if (n == 0 || kind != TEC_COST_DECODE)
-        return launch_cost(l, what, observations(costs, kind, rows), q);
+        return launch_cost(l, &a, observations(costs, kind, rows), q);
     int largest = costs->batches[n - 1], full = rows / largest;
     int rest = tec_snap_up(costs->batches, n, rows - full * largest);
-    double us = full > 0 ? full * launch_cost(l, what, largest, q) : 0.0;
-    return full > 0 && rows == full * largest ? us : us + launch_cost(l, what, rest, q);
+    double us = full > 0 ? full * launch_cost(l, &a, largest, q) : 0.0;
+    return full > 0 && rows == full * largest ? us : us + launch_cost(l, &a, rest, q);
 }
 
 /* When the device is wanted next; INT64_MAX in a loop of one session whose frames follow each
