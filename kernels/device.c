@@ -139,6 +139,11 @@ enum tec_matrix_layout tec_device_layout(const struct tec_device *device)
     return device->layout;
 }
 
+bool tec_device_address(const struct tec_device *device, char address[32])
+{
+    return !device->measures && device->kind->address && device->kind->address(device, address);
+}
+
 bool tec_device_reads_host(const struct tec_device *device)
 {
     return device->kind->reads_host;

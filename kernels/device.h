@@ -53,6 +53,9 @@ const char *tec_device_computes(const struct tec_device *device);
 int tec_device_lanes(const struct tec_device *device);
 int tec_device_lanes_concurrent(const struct tec_device *device);
 
+/* Where a card is on the PCI bus ("0000:65:00.0"), as other tools name it; false: it is no card. */
+bool tec_device_address(const struct tec_device *device, char address[32]);
+
 /* Schedule the device's threads, if it has any; its owner is lane 0 of them. */
 enum tec_status tec_device_schedule(struct tec_device *device, const struct tec_scheduling *how,
                                     struct tec_error *err);

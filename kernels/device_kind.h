@@ -92,6 +92,7 @@ struct tec_device_kind {
     void *(*get)(struct tec_device *device, size_t size);
     void (*put)(struct tec_device *device, void *memory);
     int64_t (*room)(const struct tec_device *device);
+    bool (*address)(const struct tec_device *device, char address[32]); /* NULL: it is no card */
     void (*upload)(struct tec_device *device, enum tec_stream stream, void *to, const void *from,
                    size_t size);
     void (*download)(struct tec_device *device, enum tec_stream stream, void *to, const void *from,

@@ -1,8 +1,10 @@
 /* energy.c - joules from a folder of counters: going round, parts left out, counters that go. */
-#include "tools/measure/energy.h"
+#include "tools/measure/energy_card.h"
 
 #include "tests/box.h"
+#include "tests/nvml/stand_in.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -139,6 +141,120 @@ TEST(another_kind_of_counter_is_added)
         REQUIRE(tec_energy_add(&e, &c));
     CHECK(!tec_energy_add(&e, &c));
     CHECK(tec_energy_read(&e, &joules));
+}
+
+/* --- a graphics card ------------------------------------------------------------------------- */
+
+static const char counting[] = TECTUM_BUILD "/nvml/libnvidia-ml.so.1";
+static const char address[] = "0000:00:00.0";
+
+/* The stand-in as it began; the library stays open, so that its state is the one that is used. */
+static struct nvml_stand_in *stand_in(void)
+{
+    void *library = dlopen(counting, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        SKIP("no shared libraries in this build");
+    struct nvml_stand_in *card = dlsym(library, "nvml_stand_in");
+    REQUIRE(card);
+    *card = (struct nvml_stand_in){.mj = 1000, .more = 0};
+    return card;
+}
+
+TEST(a_card_counts_millijoules)
+{
+    struct tec_energy e = {.n = 0};
+    struct tec_energy_card card;
+    struct tec_energy_sum sum = {.joules = 0.0};
+    double joules;
+    struct nvml_stand_in *s = stand_in();
+    REQUIRE(tec_energy_card_open(&card, &e, counting, address));
+    CHECK_INT(e.n, ==, 1);
+    CHECK_STR(e.counters[0].name, "card 0000:00:00.0");
+    s->mj += 2500;
+    tec_energy_begin(&e, &sum);
+    s->mj += 250;
+    tec_energy_end(&e, &sum);
+    tec_energy_begin(&e, &sum);
+    s->mj += 50;
+    tec_energy_end(&e, &sum);
+    CHECK(!sum.unknown && fabs(sum.joules - 0.3) < 1e-9);
+    CHECK(tec_energy_read(&e, &joules) && fabs(joules - 2.8) < 1e-9);
+    s->mj = 9223372036854775ULL; /* the last that has a number of microjoules */
+    CHECK(tec_energy_read(&e, &joules));
+    s->mj++;
+    CHECK(!tec_energy_read(&e, &joules));
+    tec_energy_card_close(&card);
+    CHECK_INT(s->begun, ==, 0);
+    tec_energy_card_close(&card); /* again is nothing */
+}
+
+TEST(a_card_that_begins_anew_is_lost)
+{
+    struct tec_energy e = {.n = 0};
+    struct tec_energy_card card;
+    struct tec_energy_sum sum = {.joules = 0.0};
+    struct nvml_stand_in *s = stand_in();
+    REQUIRE(tec_energy_card_open(&card, &e, counting, address));
+    tec_energy_begin(&e, &sum);
+    s->mj = 10; /* its driver was loaded again */
+    tec_energy_end(&e, &sum);
+    CHECK(sum.unknown);
+    CHECK(!tec_energy_json(&e, &sum, "frame_j", 5, NULL, 0));
+    tec_energy_card_close(&card);
+}
+
+TEST(a_card_that_answers_an_error_is_lost)
+{
+    struct tec_energy e = {.n = 0};
+    struct tec_energy_card card;
+    struct tec_energy_sum sum = {.joules = 0.0};
+    struct nvml_stand_in *s = stand_in();
+    REQUIRE(tec_energy_card_open(&card, &e, counting, address));
+    s->answer = 15; /* NVML_ERROR_GPU_IS_LOST */
+    tec_energy_begin(&e, &sum);
+    s->answer = 0;
+    tec_energy_end(&e, &sum);
+    CHECK(sum.unknown); /* a gap stays a gap */
+    tec_energy_card_close(&card);
+}
+
+TEST(without_a_card_nothing_is_counted)
+{
+    struct tec_energy e = {.n = 0};
+    struct tec_energy_card card;
+    struct nvml_stand_in *s = stand_in();
+    CHECK(!tec_energy_card_open(&card, &e, "/nonexistent/libnvidia-ml.so.1", address));
+    CHECK(!tec_energy_card_open(&card, &e, TECTUM_BUILD "/nvml_old/libnvidia-ml.so.1", address));
+    CHECK(!tec_energy_card_open(&card, &e, counting, "0000:65:00.0"));
+    s->answer = 3; /* NVML_ERROR_NOT_SUPPORTED: this card has no counter */
+    CHECK(!tec_energy_card_open(&card, &e, counting, address));
+    s->answer = 0;
+    s->init_answer = 9; /* NVML_ERROR_DRIVER_NOT_LOADED */
+    CHECK(!tec_energy_card_open(&card, &e, counting, address));
+    CHECK(!card.library && e.n == 0);
+    CHECK_INT(s->begun, ==, 0);
+    tec_energy_card_close(&card);
+}
+
+TEST(joules_are_reported_by_what_they_were_for)
+{
+    struct tec_energy e = {.n = 0};
+    struct tec_energy_sum sum = {.joules = 12.0};
+    int64_t card = 10;
+    struct tec_energy_counter c = {.name = "card", .read = read_card, .self = &card};
+    REQUIRE(tec_energy_add(&e, &c));
+    json_t *json = tec_energy_json(&e, &sum, "frame_j", 4, "action_j", 6);
+    CHECK(json_real_value(json_object_get(json, "joules")) == 12.0);
+    CHECK(json_real_value(json_object_get(json, "frame_j")) == 3.0);
+    CHECK(json_real_value(json_object_get(json, "action_j")) == 2.0);
+    CHECK_STR(json_string_value(json_array_get(json_object_get(json, "counters"), 0)), "card");
+    json_decref(json);
+    json = tec_energy_json(&e, &sum, "frame_j", 4, "action_j", 0);
+    CHECK_INT(json_object_size(json), ==, 3); /* no action, no joules of one */
+    json_decref(json);
+    CHECK(!tec_energy_json(&e, &sum, "frame_j", 0, NULL, 0));
+    e.n = 0;
+    CHECK(!tec_energy_json(&e, &sum, "frame_j", 4, NULL, 0));
 }
 
 TAP_MAIN

@@ -244,7 +244,7 @@ stage_cuda() {
         side tap "cuda/cuda_$test.t" 600 build/release/emulator/cuda_$test.t $few
     done
     side tap "cuda/kernels.t layers" 300 build/release/emulator/kernels.t --tier cuda --layers
-    side tap "cuda/where.t" 600 sh tests/where.t build/release/emulator/tectum
+    for test in where joules; do side tap "cuda/$test.t" 600 sh tests/$test.t build/release/emulator/tectum; done
     cases=$golden_short
     [ -z "$long" ] || cases=$(cd tests/golden && ls -d pi/pi0* act/* smolvla/* encoders/*_odd encoders/*_tiny | grep -v '\.')
     for case in $cases; do for dtype in f32 bf16; do

@@ -344,6 +344,12 @@ static int64_t room(const struct tec_device *device)
     return cudaMemGetInfo(&free, &total) == cudaSuccess ? (int64_t)free : -1;
 }
 
+static bool address_of(const struct tec_device *device, char address[32])
+{
+    return cudaDeviceGetPCIBusId(address, 32, ((const struct tec_gpu *)device)->index) ==
+           cudaSuccess;
+}
+
 const struct tec_device_kind tec_device_kind_cuda = {.name = "cuda",
                                                      .stamps = true,
                                                      .check = check,
@@ -356,6 +362,7 @@ const struct tec_device_kind tec_device_kind_cuda = {.name = "cuda",
                                                      .get = get,
                                                      .put = put,
                                                      .room = room,
+                                                     .address = address_of,
                                                      .upload = tec_gpu_upload,
                                                      .download = tec_gpu_download,
                                                      .compile = tec_gpu_compile,

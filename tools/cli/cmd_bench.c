@@ -220,6 +220,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     for (int i = 0; i < TEC_MAX_SESSIONS; i++)
         tec_inputs_close(b->inputs[i]);
     tec_bench_close_rows(b);
+    tec_energy_card_close(&b->card);
     tec_close_engine(&b->opened);
     return status;
 }

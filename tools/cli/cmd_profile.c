@@ -182,6 +182,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
                         o->out ? "--out" : "--frames");
     enum tec_status status = profile(p, o, err);
     tec_profile_finish_memories(p);
+    tec_energy_card_close(&p->card);
     tec_close_engine(&p->opened);
     return status;
 }

@@ -5,6 +5,7 @@
 
 #include "tools/cli/open_engine.h"
 #include "tools/frames/inputs.h"
+#include "tools/measure/energy_card.h"
 
 #include <jansson.h>
 
@@ -38,6 +39,7 @@ struct tec_bench_row {
     int64_t depths;                               /* sum of the ring's depth over frames */
     int64_t frames, actions, tokens, launches, launched_rows, missed, refused, shed, busy_ns;
     int64_t captures, most_captures; /* launches of all frames, of the fullest one */
+    struct tec_energy_sum energy;    /* of measured frames, those of filling, too */
     int64_t allocations;             /* of the heap, inside measured frames */
     uint64_t actions_hash;           /* of the chunks of a turn's first measured frames */
     int hashed;                      /* frames in it: those that every turn has */
@@ -65,6 +67,8 @@ struct tec_bench {
     int64_t peak;  /* bytes of the heap, before the machine's memory is measured */
     double read_s; /* bytes a second this machine reads */
     double load_before, load_after;
+    struct tec_energy energy; /* opened when rows are run */
+    struct tec_energy_card card;
     int pictures, text;                         /* of the last input */
     uint64_t chunk_hashes[TEC_MAX_ACTIONS];     /* of the frame's chunks, as they were released */
     struct tec_bench_left left[TEC_MAX_STAGES]; /* chunks of the first action node that left in the

@@ -138,6 +138,11 @@ static json_t *released_json(const struct tec_bench *b, const struct tec_bench_r
     return all;
 }
 
+static int64_t measured_frames(const struct tec_bench_row *r)
+{
+    return r->frames + r->filling;
+}
+
 static json_t *row_json(const struct tec_bench *b, const struct tec_bench_row *r)
 {
     double over;
@@ -160,6 +165,9 @@ static json_t *row_json(const struct tec_bench *b, const struct tec_bench_row *r
         json_object_set_new(row, "released_us", released_json(b, r));
     if (e->topology.n_rings)
         json_object_set_new(row, "ring", ring_json(r));
+    json_object_set_new(row, "energy",
+                        tec_energy_json(&b->energy, &r->energy, "frame_j", measured_frames(r),
+                                        "action_j", r->actions));
     char hash[17];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->actions_hash);
     json_object_set_new(row, "repeat",
@@ -290,6 +298,8 @@ static void print_row(const struct tec_bench *b, const struct tec_bench_row *r, 
             (double)r->actions / seconds(r), us_at(&r->age, 0.5) / 1e3, us_at(&r->age, 0.99) / 1e3,
             us_at(&r->age, 1.0) / 1e3, (long long)tec_samples_at(&r->lives, 0.0),
             (long long)tec_samples_at(&r->lives, 1.0), mean_depth(r), (long long)r->filling);
+    tec_energy_print(&b->energy, &r->energy, "a frame", measured_frames(r), "an action", r->actions,
+                     out);
     fprintf(out, "  worst frame %d: %.2f ms, %s %+.2f ms%s%s\n", (int)r->worst_at,
             (double)(r->worst.end_ns - r->worst.start_ns) / 1e6, part, over / 1e3,
             r->worst.missed ? ", missed: " : "",

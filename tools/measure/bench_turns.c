@@ -294,6 +294,8 @@ static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, i
     for (int f = 0; f < b->warmup + frames; f++) {
         t->number = f;
         t->counts = f >= b->warmup;
+        if (f == b->warmup)
+            tec_energy_begin(&b->energy, &r->energy); /* between frames, no clock runs */
         t->tick_ns = wait_tick(b, t->tick_ns);
         if (f == b->warmup)
             begin = t->tick_ns;
@@ -304,6 +306,7 @@ static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, i
     }
     if (b->paced)
         r->busy_ns += tec_clock_now(&clock) - begin;
+    tec_energy_end(&b->energy, &r->energy);
     keep_hash(r, hash, turn);
     return TEC_OK;
 }
@@ -313,6 +316,7 @@ enum tec_status tec_bench_run(struct tec_bench *b, struct tec_error *err)
     b->turn = TEC_NEW(b->call->arena, 1, struct tec_bench_turn);
     if (!b->turn)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for frames");
+    tec_energy_open_device(&b->energy, &b->card, b->opened.engine->device);
     for (int round = 0; round < b->rounds; round++)
         for (int i = 0; i < b->n_rows; i++) {
             int done = b->frames * round / b->rounds;

@@ -114,3 +114,52 @@ bool tec_energy_read(struct tec_energy *energy, double *joules)
     *joules = (double)energy->total_uj / 1e6;
     return true;
 }
+
+/* --- sums ------------------------------------------------------------------------------------ */
+
+void tec_energy_begin(struct tec_energy *energy, struct tec_energy_sum *sum)
+{
+    tec_energy_read(energy, &sum->before);
+}
+
+void tec_energy_end(struct tec_energy *energy, struct tec_energy_sum *sum)
+{
+    double now;
+    if (tec_energy_read(energy, &now) && sum->before >= 0.0)
+        sum->joules += now - sum->before;
+    else
+        sum->unknown = true;
+}
+
+static bool is_known(const struct tec_energy *energy, const struct tec_energy_sum *sum, int64_t n)
+{
+    return energy->n > 0 && !sum->unknown && n > 0;
+}
+
+json_t *tec_energy_json(const struct tec_energy *energy, const struct tec_energy_sum *sum,
+                        const char *each, int64_t n, const char *other, int64_t n_other)
+{
+    if (!is_known(energy, sum, n))
+        return NULL;
+    json_t *counters = json_array();
+    for (int i = 0; i < energy->n; i++)
+        json_array_append_new(counters, json_string(energy->counters[i].name));
+    json_t *json = json_pack("{s:f,s:f}", "joules", sum->joules, each, sum->joules / (double)n);
+    if (other && n_other > 0)
+        json_object_set_new(json, other, json_real(sum->joules / (double)n_other));
+    json_object_set_new(json, "counters", counters);
+    return json;
+}
+
+void tec_energy_print(const struct tec_energy *energy, const struct tec_energy_sum *sum,
+                      const char *each, int64_t n, const char *other, int64_t n_other, FILE *out)
+{
+    if (!is_known(energy, sum, n))
+        return;
+    fprintf(out, "  %.4g J %s", sum->joules / (double)n, each);
+    if (other && n_other > 0)
+        fprintf(out, ", %.4g J %s", sum->joules / (double)n_other, other);
+    for (int i = 0; i < energy->n; i++)
+        fprintf(out, "%s%s", i ? ", " : ": counted by ", energy->counters[i].name);
+    fputc('\n', out);
+}

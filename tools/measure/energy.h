@@ -5,8 +5,10 @@
 #ifndef TEC_TOOLS_MEASURE_ENERGY_H
 #define TEC_TOOLS_MEASURE_ENERGY_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { TEC_ENERGY_COUNTERS = 16 };
 
@@ -39,5 +41,24 @@ bool tec_energy_add(struct tec_energy *energy, const struct tec_energy_counter *
 /* Joules since open, all counters together. False, and -1, when nothing is counted or a counter was
  * lost. To be called at least once each time a counter goes round: every few minutes. */
 bool tec_energy_read(struct tec_energy *energy, double *joules);
+
+/* Joules of several stretches of time, as of the measured frames of each turn. */
+struct tec_energy_sum {
+    double joules, before;
+    bool unknown; /* of some stretch; or there was none */
+};
+
+void tec_energy_begin(struct tec_energy *energy, struct tec_energy_sum *sum);
+void tec_energy_end(struct tec_energy *energy, struct tec_energy_sum *sum);
+
+/* {joules, NAME: joules / n of each, counters: [names]}, NAME being `each` and, where it is not
+ * NULL, `other`. NULL where nothing is known or there are no `n`; what there is none of is left
+ * out. For json_object_set_new. */
+json_t *tec_energy_json(const struct tec_energy *energy, const struct tec_energy_sum *sum,
+                        const char *each, int64_t n, const char *other, int64_t n_other);
+
+/* The same in a line of text behind two spaces, nothing where nothing is known. */
+void tec_energy_print(const struct tec_energy *energy, const struct tec_energy_sum *sum,
+                      const char *each, int64_t n, const char *other, int64_t n_other, FILE *out);
 
 #endif

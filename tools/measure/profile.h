@@ -57,6 +57,9 @@ struct tec_profile {
     double spread; /* largest difference of a p50 between rounds, as a part */
     const struct tec_profile_variant *spread_of;
     double load_before, load_after;
+    struct tec_energy energy; /* opened when rounds are run, closed with the card by who asked */
+    struct tec_energy_card card;
+    struct tec_energy_sum energy_sum; /* of measured turns */
 };
 
 /* List the variants, make an observation with all cameras and the longest prompt, and allocate the

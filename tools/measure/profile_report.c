@@ -141,6 +141,10 @@ json_t *tec_profile_json(const struct tec_profile *p)
                   p->load_before, "load_after", p->load_after);
     bool ok = json && more && json_object_update(json, more) == 0;
     json_decref(more);
+    if (ok) /* absent where nothing was counted */
+        json_object_set_new(
+            json, "energy",
+            tec_energy_json(&p->energy, &p->energy_sum, "turn_j", p->frames, NULL, 0));
     if (ok)
         return json;
     json_decref(json);
@@ -190,6 +194,7 @@ void tec_profile_print(const struct tec_profile *p, FILE *out)
             "overhead %.2f us a turn (%.3f %%)\n",
             100.0 * busy_of(p, p->busy_ns), (double)p->wall_ns / 1e9, host, overhead_us(p),
             100.0 * busy_of(p, p->wall_ns - p->inside_ns));
+    tec_energy_print(&p->energy, &p->energy_sum, "a turn of all variants", p->frames, NULL, 0, out);
     if (p->opened.engine->plan->spec.shifts && tec_profile_copy_rate(p) > 0.0)
         fprintf(out, "copies from stage to stage: %.2f GB/s, reading and writing\n",
                 tec_profile_copy_rate(p) / 1e3);

@@ -427,11 +427,13 @@ void tec_profile_run(struct tec_profile *p)
     const struct tec_executor x = tec_executor_real(plan);
     int64_t shown = 0;
     tec_profile_take_regions(p);
+    tec_energy_open_device(&p->energy, &p->card, p->opened.engine->device);
     for (int round = 0, turn = 0; round < p->rounds; round++) {
         p->counting = false;
         for (int i = 0; i < WARM_TURNS; i++)
             run_turn(p, &x, i);
         p->counting = true;
+        tec_energy_begin(&p->energy, &p->energy_sum);
         int64_t begin = tec_clock_now(&clock);
         int until = (int)((int64_t)p->frames * (round + 1) / p->rounds);
         for (; turn < until; turn++) {
@@ -439,6 +441,7 @@ void tec_profile_run(struct tec_profile *p)
             show(p, p->call->progress ? tec_clock_now(&clock) : 0, &shown, turn);
         }
         p->wall_ns += tec_clock_now(&clock) - begin;
+        tec_energy_end(&p->energy, &p->energy_sum);
     }
     tec_profile_drop_regions(p);
     if (p->call->progress)
