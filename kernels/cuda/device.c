@@ -146,12 +146,14 @@ static cudaError_t make_memory(struct tec_gpu_stream *s, size_t terms)
     return cudaHostGetDevicePointer((void **)&s->board_there, board, 0);
 }
 
-/* From 9.0 on a kernel may start while the one before it ends. TECTUM_CUDA_OVERLAP=0 in the
- * environment switches that off, to find out whether a wrong result comes from it. */
-static bool launches_overlap(int capability)
+/* From 9.0 on a kernel may start while the one before it ends. TECTUM_CUDA_OVERLAP in the
+ * environment: 0 switches that off, to find out whether a wrong result comes from it; `loops` has
+ * it in the bodies of loops, too, which CUDA allows and nobody has run. */
+static void set_overlap(struct tec_gpu_stream *s, int capability)
 {
     const char *wanted = getenv("TECTUM_CUDA_OVERLAP");
-    return capability >= 90 && !(wanted && strcmp(wanted, "0") == 0);
+    s->launch.overlap = capability >= 90 && !(wanted && strcmp(wanted, "0") == 0);
+    s->overlap_loops = s->launch.overlap && wanted && strcmp(wanted, "loops") == 0;
 }
 
 /* The second stream yields to the first. */
@@ -177,7 +179,7 @@ static cudaError_t make_stream(struct tec_gpu *gpu, enum tec_stream which, int c
         error = make_memory(s, (size_t)terms_size(gpu->index));
     s->launch.stream = s->stream;
     s->launch.capability = capability;
-    s->launch.overlap = launches_overlap(capability);
+    set_overlap(s, capability);
     s->launch.groups = tec_cuda_groups(capability);
     s->launch.partials_size = TEC_CUDA_PARTIALS;
     return error != cudaSuccess

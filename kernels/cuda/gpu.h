@@ -18,6 +18,7 @@ struct tec_gpu_stream {
     cudaStream_t stream;
     cudaStream_t body; /* records loops; nothing ever runs on it */
     struct tec_cuda_launch launch;
+    bool overlap_loops;                /* kernels overlap in the bodies of loops, too */
     int *turn;                         /* device: turns of the running loop */
     struct tec_gpu_board *board;       /* the same memory for the host */
     struct tec_gpu_board *board_there; /* and for the device */

@@ -98,7 +98,7 @@ static cudaError_t begin_loop(struct recorder *r, const struct tec_capture_step 
     r->launch->stream = r->s->body;
     r->launch->first = true;
     r->overlap = r->launch->overlap;
-    r->launch->overlap = false; /* untried in the body of a conditional node */
+    r->launch->overlap = r->s->overlap_loops;
     return cudaSuccess;
 }
 

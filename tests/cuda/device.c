@@ -385,6 +385,34 @@ TEST(kernels_overlap_where_they_can)
     }
 }
 
+/* What the environment says of it: nowhere, or in the bodies of loops, too. */
+TEST(overlap_is_chosen)
+{
+    static const struct {
+        const char *wanted;
+        int capability;
+        unsigned long overlaps;
+    } cases[] = {{"0", 90, 0}, {"1", 90, 5}, {"loops", 90, 9}, {"loops", 89, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct cuda_emulator_counters c;
+        float y[BLOCK];
+        struct tec_replay r;
+        bench_clean();
+        cuda_emulator_device(cases[i].capability, 100, (size_t)1 << 30);
+        setenv("TECTUM_CUDA_OVERLAP", cases[i].wanted, 1);
+        enum tec_status status = bench_open(&b, 0, 0, &err);
+        unsetenv("TECTUM_CUDA_OVERLAP");
+        REQUIRE(status == TEC_OK);
+        record(&b.sides[0]);
+        cuda_emulator_counters(&c);
+        CHECK_INT(c.overlaps, ==, cases[i].overlaps);
+        CHECK_INT(c.overlap_edges, ==, c.overlaps); /* a body's first kernel waits for its turn */
+        REQUIRE(bench_run(&b, &b.sides[0], 1, 3, 11, y, &r) == TEC_OK);
+        CHECK_INT(bench_wrong(y, 1, 3), ==, 0);
+        tear_down();
+    }
+}
+
 TEST(a_mark_in_a_loop_is_refused)
 {
     set_up(0);
