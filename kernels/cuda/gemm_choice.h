@@ -103,7 +103,7 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      128 * (deep),                                                      \
      1,                                                                 \
      (deep) * (across)*32,                                              \
-     ((deep)*2 * (n)*8 * 72 + (deep) * (n)*8 + (across) * (n)*128) * 4, \
+     ((deep)*2 * (n)*8 * 36 + (deep) * (n)*8 + (across) * (n)*128) * 4, \
      registers,                                                         \
      0,                                                                 \
      0,                                                                 \

@@ -1,8 +1,8 @@
 /* gemm_int8.cu - y (+)= gate * (x W^T + bias), W of 8-bit weights (kernels/int8.h), on tensor
  * cores: the bytes of the CPU.
  *
- * A whole number of x is two signed digits of 8 bits; digits and weights are exact in bf16, and the
- * sum of 128 products of two of them stays below 2^21, so a multiply in float32 is exact too. A
+ * A whole number of x is two signed digits of 8 bits, so a group is two products of bytes with
+ * whole sums, at twice the rate of bf16 ones; weights are stored as the instruction wants them. A
  * warp has the sums of one panel for one group of k; the warps of a block take DEEP groups at once,
  * then add theirs in turn to the chain that all share, in the order of k. Few rows: groups beside
  * one another, so that a matrix of few columns still occupies the device. Many rows: panels, which
@@ -19,8 +19,9 @@ template <int DEEP_, int ACROSS_, int N_> struct int8_shape {
         N = N_,
         WARPS = DEEP * ACROSS,
         THREADS = WARPS * WARP,
+        RESIDENT = N == 8 ? 2 : N == 4 ? 3 : N == 2 ? 4 : 5, /* blocks that registers are for */
         ROWS = N * 8,
-        LD = TEC_INT8_GROUP / 2 + 8, /* words of a row of digits: lanes meet no bank conflict */
+        LD = TEC_INT8_GROUP / 4 + 4, /* words of a row of digits: lanes meet no bank conflict */
         DIGITS = ROWS * LD,          /* words of the high, or of the low digits of a group */
         CHAIN = N * 4 * WARP,        /* floats of a panel */
         SHARED = (DEEP * 2 * DIGITS + DEEP * ROWS + ACROSS * CHAIN) * 4
@@ -28,10 +29,10 @@ template <int DEEP_, int ACROSS_, int N_> struct int8_shape {
     static_assert(SHARED <= 99 * 1024, "more than a block has on small devices");
 };
 
-enum { INT8_STEPS = TEC_INT8_GROUP / 16, INT8_WORDS = 2 * INT8_STEPS };
+enum { INT8_STEPS = TEC_INT8_GROUP / 32, INT8_WORDS = 4 * INT8_STEPS };
 
 /* A lane's words of a panel in one group: of each 16 k the line lane % 4, columns lane / 4 and 8
- * more. Zeros where there are none. */
+ * more. Those of 32 k are an operand of mma_s8. Zeros where there are none. */
 static __device__ __forceinline__ void int8_fetch(unsigned (&w)[INT8_WORDS], const tec_gemm_args &a,
                                                   int panel, int group)
 {
@@ -39,7 +40,7 @@ static __device__ __forceinline__ void int8_fetch(unsigned (&w)[INT8_WORDS], con
     const unsigned char *at = (const unsigned char *)a.w + (size_t)panel * tec_int8_panel(a.k) +
                               (size_t)(lane / 4) * TEC_INT8_DEEP;
     TEC_UNROLL
-    for (int s = 0; s < INT8_STEPS; s++) {
+    for (int s = 0; s < INT8_WORDS / 2; s++) {
         int k = group * TEC_INT8_GROUP + s * 16 + lane % 4 * TEC_INT8_DEEP;
         TEC_UNROLL
         for (int half = 0; half < 2; half++)
@@ -48,18 +49,6 @@ static __device__ __forceinline__ void int8_fetch(unsigned (&w)[INT8_WORDS], con
                     ? *reinterpret_cast<const unsigned *>(at + tec_int8_at(k) + half * 32)
                     : 0U;
     }
-}
-
-/* Two whole numbers of at most 8 bits, exact in bf16. */
-static __device__ __forceinline__ unsigned int8_pair(float first, float second)
-{
-    return __float_as_uint(first) >> 16 | (__float_as_uint(second) & 0xffff0000U);
-}
-
-/* Byte i of words raised by 128, without that. */
-static __device__ __forceinline__ float int8_byte(unsigned raised, int i)
-{
-    return __fsub_rn(__uint_as_float(0x4b000000U | (raised >> (8 * i) & 0xffU)), 8388736.0F);
 }
 
 /* One row of x in one group: its digits, and its unit. A warp does it. */
@@ -77,18 +66,16 @@ static __device__ __forceinline__ void int8_digits(const float *x, int count, bo
         largest = max(largest, __shfl_xor_sync(ALL_LANES, largest, other));
     bool finite = largest < 0x7f800000U;
     int finer = finite ? tec_int8_finer(largest) : 0;
-    float per = __uint_as_float((unsigned)(127 + finer) << 23), digit[2][QUAD];
+    float per = __uint_as_float((unsigned)(127 + finer) << 23);
+    unsigned digit[2] = {0, 0};
     TEC_UNROLL
     for (int i = 0; i < QUAD; i++) {
         int raised = (finite ? __float2int_rn(__fmul_rn(q.v[i], per)) : 0) + 128;
-        digit[0][i] = (float)(raised >> 8);
-        digit[1][i] = (float)((raised & 255) - 128);
+        digit[0] |= ((unsigned)raised >> 8 & 0xffU) << (8 * i);
+        digit[1] |= (((unsigned)raised & 0xffU) ^ 0x80U) << (8 * i); /* less 128 */
     }
-    TEC_UNROLL
-    for (int pair = 0; pair < 2; pair++) {
-        high[lane * 2 + pair] = int8_pair(digit[0][2 * pair], digit[0][2 * pair + 1]);
-        low[lane * 2 + pair] = int8_pair(digit[1][2 * pair], digit[1][2 * pair + 1]);
-    }
+    high[lane] = digit[0];
+    low[lane] = digit[1];
     if (lane == 0)
         *unit =
             finite ? __uint_as_float((unsigned)(127 - finer) << 23) : __uint_as_float(0x7fc00000U);
@@ -128,32 +115,25 @@ static __device__ __forceinline__ void int8_multiply(sums<1, S::N> &whole,
                                                      const struct int8_shared<S> &shared, int deep)
 {
     int lane = (int)threadIdx.x % WARP;
-    const unsigned *x = shared.at(deep, 0) + lane / 4 * S::LD + lane % 4 * 2;
-    sums<1, S::N> low;
-    clear(whole);
-    clear(low);
+    const unsigned *x = shared.at(deep, 0) + lane / 4 * S::LD + lane % 4;
+    int high[S::N][4], low[S::N][4];
+    TEC_UNROLL
+    for (int i = 0; i < S::N * 4; i++)
+        high[i / 4][i % 4] = low[i / 4][i % 4] = 0;
     TEC_UNROLL
     for (int s = 0; s < INT8_STEPS; s++) {
-        unsigned of[4];
-        TEC_UNROLL
-        for (int half = 0; half < 2; half++) {
-            unsigned raised = w[2 * s + half] ^ 0x80808080U;
-            of[half] = int8_pair(int8_byte(raised, 0), int8_byte(raised, 1));
-            of[half + 2] = int8_pair(int8_byte(raised, 2), int8_byte(raised, 3));
-        }
         TEC_UNROLL
         for (int j = 0; j < S::N; j++) {
             const unsigned *digits = x + j * 8 * S::LD + s * 8;
-            mma_bf16(whole[0][j], of, digits);
-            mma_bf16(low[0][j], of, digits + S::DIGITS);
+            unsigned of_high[2] = {digits[0], digits[4]};
+            unsigned of_low[2] = {digits[S::DIGITS], digits[S::DIGITS + 4]};
+            mma_s8(high[j], w + 4 * s, of_high);
+            mma_s8(low[j], w + 4 * s, of_low);
         }
     }
     TEC_UNROLL
-    for (int j = 0; j < S::N; j++) {
-        TEC_UNROLL
-        for (int e = 0; e < 4; e++)
-            whole[0][j][e] = (float)((int)whole[0][j][e] * 256 + (int)low[0][j][e]);
-    }
+    for (int i = 0; i < S::N * 4; i++)
+        whole[0][i / 4][i % 4] = (float)(high[i / 4][i % 4] * 256 + low[i / 4][i % 4]);
 }
 
 /* Each warp's sums join the chain of its panel, one group after the other. Those of a group that
@@ -176,7 +156,7 @@ int8_join(const sums<1, S::N> &whole, const struct int8_shared<S> &shared, int d
 }
 
 template <class S>
-static __global__ void __launch_bounds__(S::THREADS)
+static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     gemm_int8_kernel(struct tec_gemm_args a, int wide)
 {
     TEC_SHARED(unsigned, memory);

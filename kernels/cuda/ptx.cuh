@@ -72,6 +72,18 @@ static __device__ __forceinline__ void mma_bf16(float c[4], const unsigned a[4],
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/* c[16 x 8] += a[16 x 32] b[32 x 8], signed bytes, whole sums of 32 bits: exact while they fit, which
+ * the caller sees to. Lane l holds, with g = l / 4 and t = l % 4:
+ * a: rows g, g + 8 (a[0], a[1]) at k = 4t .. 4t + 3 and the same rows at k + 16 (a[2], a[3]);
+ * b: k = 4t .. 4t + 3 (b[0]) and k + 16 (b[1]) of column g; c: as above. */
+static __device__ __forceinline__ void mma_s8(int c[4], const unsigned a[4], const unsigned b[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
 /* Two bf16 plus two, each rounded: by a multiply-add, which devices from 8.0 on have. */
 static __device__ __forceinline__ unsigned add_bf16_pairs(unsigned a, unsigned b)
 {

@@ -1,4 +1,4 @@
-/* ldmatrix and mma: the fragments that a warp holds, as ptx.cuh tells where they lie. */
+/* ldmatrix and mma, of bf16 and of bytes: the fragments that a warp holds, as ptx.cuh tells where they lie. */
 #include "tests/cuda_emulator/machine.h"
 
 #include <emulated_matrix.h>
@@ -59,6 +59,42 @@ static void complete_mma(void *const deposits[32], unsigned)
     }
 }
 
+enum { K_S8 = 32 };
+
+/* Sums wrap, as registers do. */
+static void multiply_s8(int c[M][N], const int8_t a[M][K_S8], const int8_t b[N][K_S8])
+{
+    for (int r = 0; r < M; r++)
+        for (int n = 0; n < N; n++) {
+            int sum = 0;
+            for (int k = 0; k < K_S8; k++)
+                sum += a[r][k] * b[n][k];
+            c[r][n] = (int)((unsigned)c[r][n] + (unsigned)sum);
+        }
+}
+
+static void complete_mma_s8(void *const deposits[32], unsigned)
+{
+    alignas(32) int8_t a[M][K_S8], b[N][K_S8];
+    int c[M][N];
+    for (int lane = 0; lane < WARP_LANES; lane++) {
+        const mma_s8_fragments *f = (const mma_s8_fragments *)deposits[lane];
+        int g = lane / 4, t = lane % 4;
+        for (int i = 0; i < 4; i++)
+            memcpy(&a[g + i % 2 * 8][4 * t + i / 2 * 16], &f->a[i], sizeof f->a[i]);
+        for (int i = 0; i < 2; i++)
+            memcpy(&b[g][4 * t + i * 16], &f->b[i], sizeof f->b[i]);
+        for (int i = 0; i < 2; i++)
+            memcpy(&c[g + i * 8][2 * t], &f->c[2 * i], 2 * sizeof(int));
+    }
+    multiply_s8(c, a, b);
+    for (int lane = 0; lane < WARP_LANES; lane++) {
+        mma_s8_fragments *f = (mma_s8_fragments *)deposits[lane];
+        for (int i = 0; i < 2; i++)
+            memcpy(&f->c[2 * i], &c[lane / 4 + i * 8][2 * (lane % 4)], 2 * sizeof(int));
+    }
+}
+
 /* Matrix m is 8 rows of 8; row r begins where lane m * 8 + r says. */
 static void complete_load(void *const deposits[32], unsigned)
 {
@@ -77,6 +113,7 @@ static void complete_load(void *const deposits[32], unsigned)
 }
 
 static const operation mma_operation = {"mma", complete_mma};
+static const operation mma_s8_operation = {"mma.s8", complete_mma_s8};
 static const operation load_operations[2][2] = {
     {{"ldmatrix.x2", complete_load}, {"ldmatrix.x2.trans", complete_load}},
     {{"ldmatrix.x4", complete_load}, {"ldmatrix.x4.trans", complete_load}}};
@@ -84,6 +121,11 @@ static const operation load_operations[2][2] = {
 void multiply_fragments(mma_fragments *f, const char *file, int line)
 {
     meet(&mma_operation, ~0U, f, file, line);
+}
+
+void multiply_s8_fragments(mma_s8_fragments *f, const char *file, int line)
+{
+    meet(&mma_s8_operation, ~0U, f, file, line);
 }
 
 void load_fragments(matrix_load *load, const char *file, int line)

@@ -71,6 +71,16 @@ static inline void mma_bf16(float c[4], const unsigned a[4], const unsigned b[2]
     memcpy(c, f.c, sizeof f.c);
 }
 
+static inline void mma_s8(int c[4], const unsigned a[4], const unsigned b[2], EMULATOR_HERE)
+{
+    cuda_emulator::mma_s8_fragments f;
+    memcpy(f.a, a, sizeof f.a);
+    memcpy(f.b, b, sizeof f.b);
+    memcpy(f.c, c, sizeof f.c);
+    cuda_emulator::multiply_s8_fragments(&f, file, line);
+    memcpy(c, f.c, sizeof f.c);
+}
+
 static inline void wait_previous()
 {
     cuda_emulator::previous_awaited();

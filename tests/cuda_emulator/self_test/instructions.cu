@@ -97,6 +97,44 @@ template <bool Transposed> static bool product_right()
     return true;
 }
 
+/* c += a b of signed bytes, 16 x 8 x 32; a is row-major, b column-major. */
+static __global__ void bytes_kernel(const signed char *a, const signed char *b, int *c)
+{
+    wait_previous();
+    release_next();
+    int lane = (int)threadIdx.x, g = lane / 4, t = lane % 4;
+    unsigned fa[4], fb[2];
+    int sum[4] = {1, 2, 3, 4};
+    for (int i = 0; i < 4; i++)
+        fa[i] = *(const unsigned *)(a + (g + i % 2 * 8) * 32 + i / 2 * 16 + t * 4);
+    for (int i = 0; i < 2; i++)
+        fb[i] = *(const unsigned *)(b + g * 32 + i * 16 + t * 4);
+    mma_s8(sum, fa, fb);
+    for (int i = 0; i < 4; i++)
+        c[(g + i / 2 * 8) * 8 + t * 2 + i % 2] = sum[i];
+}
+
+static bool bytes_right()
+{
+    alignas(16) signed char a[16 * 32], b[8 * 32];
+    int c[16 * 8];
+    for (int i = 0; i < 512; i++)
+        a[i] = (signed char)(i % 7 == 0 ? -128 : i * 37 % 255 - 127);
+    for (int i = 0; i < 256; i++)
+        b[i] = (signed char)(i % 5 == 0 ? 127 : i * 53 % 255 - 127);
+    run_kernel(bytes_kernel, dim3(1), dim3(WARP), 0, (const signed char *)a,
+               (const signed char *)b, (int *)c);
+    for (int m = 0; m < 16; m++)
+        for (int n = 0; n < 8; n++) {
+            int sum = 1 + n % 2 + m / 8 * 2;
+            for (int k = 0; k < 32; k++)
+                sum += a[m * 32 + k] * b[n * 32 + k];
+            if (c[m * 8 + n] != sum)
+                return false;
+        }
+    return true;
+}
+
 static __global__ void vote_kernel(int *y)
 {
     wait_previous();
@@ -138,7 +176,7 @@ std::string check_instructions()
 {
     if (!shuffles_right())
         return "a shuffle or a vote";
-    if (!product_right<false>() || !product_right<true>())
+    if (!product_right<false>() || !product_right<true>() || !bytes_right())
         return "ldmatrix or mma";
     if (!votes_right())
         return "a vote of the block";
