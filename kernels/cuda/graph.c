@@ -9,6 +9,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 #if CUDART_VERSION < 13000 /* what takes edges has names of its own there */
+#undef cudaStreamGetCaptureInfo /* CUDA 12 has a macro for its second form */
 #define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v3
 #define cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2
 #define cudaGraphAddNode cudaGraphAddNode_v2
