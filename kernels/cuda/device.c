@@ -348,8 +348,11 @@ static int64_t room(const struct tec_device *device)
 
 static bool address_of(const struct tec_device *device, char address[32])
 {
-    return cudaDeviceGetPCIBusId(address, 32, ((const struct tec_gpu *)device)->index) ==
-           cudaSuccess;
+    int index = ((const struct tec_gpu *)device)->index;
+    if (cudaDeviceGetPCIBusId(address, 32, index) == cudaSuccess)
+        return true;
+    (void)cudaGetLastError(); /* reports do without */
+    return false;
 }
 
 const struct tec_device_kind tec_device_kind_cuda = {.name = "cuda",

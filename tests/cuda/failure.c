@@ -119,6 +119,8 @@ static enum tec_status live(struct tec_error *e)
     struct tec_replay first, second = {0};
     TEC_TRY(bench_open(&b, BESIDE, 0, e));
     (void)tec_device_room(b.device);
+    char address[32];
+    (void)tec_device_address(b.device, address);
     TEC_TRY(bench_record(&b, &b.sides[0], e));
     TEC_TRY(bench_record(&b, &b.sides[1], e));
     for (int i = 0; i < 2; i++) {

@@ -9,6 +9,7 @@
 #define CUDA_EMULATOR_SITE(call) (cuda_emulator_site(__FILE__, __LINE__), call)
 
 #define cudaDeviceGetAttribute(...) CUDA_EMULATOR_SITE(cudaDeviceGetAttribute(__VA_ARGS__))
+#define cudaDeviceGetPCIBusId(...) CUDA_EMULATOR_SITE(cudaDeviceGetPCIBusId(__VA_ARGS__))
 #define cudaDeviceGetStreamPriorityRange(...) \
     CUDA_EMULATOR_SITE(cudaDeviceGetStreamPriorityRange(__VA_ARGS__))
 #define cudaDriverGetVersion(...) CUDA_EMULATOR_SITE(cudaDriverGetVersion(__VA_ARGS__))
