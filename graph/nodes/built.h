@@ -82,8 +82,9 @@ bool tec_built_rounds(const struct tec_built *b, int call);
 /* A convolution; `sum` is the tensor that it is added to; -1 = one of its own. */
 int tec_built_convolve(struct tec_built *b, int call, int sum);
 
-/* Of a tower and of what projects (pictures.c): the rows of a value in memory, and how many there
- * are. */
+/* Of a tower and of what projects (pictures.c): pictures that there can be; the rows of a value in
+ * memory, and how many there are. */
+int tec_built_pictures(const struct tec_lower *l);
 int tec_built_picture_rows(const struct tec_built *b, int call);
 const int *tec_built_picture_live(const struct tec_built *b, int call);
 

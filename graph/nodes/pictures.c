@@ -15,7 +15,7 @@ static int tower_of(const struct tec_built *b)
     return (int)(b->text->tower - b->l->model->vision.towers);
 }
 
-static int most_pictures(const struct tec_lower *l)
+int tec_built_pictures(const struct tec_lower *l)
 {
     const struct tec_vision *v = &l->model->vision;
     return l->prefix->towers[0].max / (v->towers[0].prefix_rows + v->patches);
@@ -26,7 +26,7 @@ int tec_built_picture_rows(const struct tec_built *b, int at)
 {
     const struct tec_vision *v = &b->l->model->vision;
     const struct tec_model_program *p = b->p;
-    int rows = p->calls[at].rows, pictures = most_pictures(b->l);
+    int rows = p->calls[at].rows, pictures = tec_built_pictures(b->l);
     if (p->projects)
         return pictures * (rows == p->towers[0]->patches ? v->patches : v->tokens);
     return pictures * (rows - p->patches + v->patches);
@@ -70,7 +70,7 @@ static int patches_of(struct tec_built *b)
 {
     struct tec_lower *l = b->l;
     const struct tec_vision *v = &l->model->vision;
-    int tower = tower_of(b), pictures = most_pictures(l), cols = 3 * v->patch * v->patch;
+    int tower = tower_of(b), pictures = tec_built_pictures(l), cols = 3 * v->patch * v->patch;
     int patches = tec_program_tensor(l->program, "patches", pictures * v->patches, cols,
                                      l->prefix->n_patches);
     if (!v->n_sizes)
@@ -108,7 +108,7 @@ int tec_built_patch_rows(struct tec_built *b, int at)
 {
     struct tec_lower *l = b->l;
     const struct tec_model_call *c = &b->p->calls[at];
-    int first = most_pictures(l) * b->p->before, ld = tec_padded(c->cols);
+    int first = tec_built_pictures(l) * b->p->before, ld = tec_padded(c->cols);
     int all = tec_program_tensor(l->program, "rows", b->rows->max, c->cols, b->rows->count);
     void *from = NULL;
     memcpy(&from, &b->w[c->in[0]].constant, sizeof from); /* an input: only read */
@@ -206,7 +206,7 @@ static void multiply(struct tec_built *b, int at, int from, const struct tec_mat
     const struct tec_gate gate = {.at = b->w[at].factor};
     int in_row = 0;
     if (b->p->calls[from].word == TEC_WORD_take) {
-        in_row = most_pictures(b->l) * b->p->calls[from].first;
+        in_row = tec_built_pictures(b->l) * b->p->calls[from].first;
         from = b->p->calls[from].in[0];
     }
     if (b->tensor[from] < 0)
