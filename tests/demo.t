@@ -16,19 +16,20 @@ trap 'rm -rf "$work"' EXIT
 train=pipelines/checkpoints/metaworld/train
 act=pipelines/checkpoints/metaworld_act/train
 smolvla=pipelines/checkpoints/metaworld_smolvla/train
+token=pipelines/checkpoints/metaworld_token/train
 if command -v python3 >/dev/null 2>&1; then
     report "Python compiles" "$(python3 -c '
 import sys
 for name in sys.argv[1:]:
-    compile(open(name).read(), name, "exec")' tools/demo/*.py $train/*.py $act/*.py $smolvla/*.py 2>&1)"
+    compile(open(name).read(), name, "exec")' tools/demo/*.py $train/*.py $act/*.py $smolvla/*.py $token/*.py 2>&1)"
     report "no name of a script stands for two" "$(ls tools/demo/*.py $train/*.py | sed 's|.*/||' | sort | uniq -d)"
     report "paths between the scripts lead to them" "$(python3 tests/demo_paths.py 2>&1)"
 else n=$((n + 1)); echo "ok $n - Python compiles # SKIP no python3"; fi
-for name in metaworld metaworld_aged planner; do # its header says it
+for name in metaworld metaworld_aged metaworld_token planner; do # its header says it
     dtypes=$(head -c 65536 pipelines/checkpoints/$name/model.safetensors | grep -aoE '"dtype": ?"[^"]+"' | sort -u)
     report "all weights of $name are BF16" "$(echo "${dtypes:-no dtypes}" | grep -v '"BF16"')"
 done
-for script in tools/demo/rollout tools/demo/prove tools/demo/setup.sh $train/make.sh $act/make.sh $smolvla/make.sh; do report "$script parses" "$(sh -n "$script" 2>&1)"; done
+for script in tools/demo/rollout tools/demo/ring tools/demo/prove tools/demo/setup.sh $train/make.sh $act/make.sh $smolvla/make.sh $token/make.sh; do report "$script parses" "$(sh -n "$script" 2>&1)"; done
 report "every requirement is pinned" "$(grep -vhE '^#|^[a-z0-9-]+==[0-9.]+$' tools/demo/requirements*.txt $act/requirements.txt)"
 report "a client of a server needs no PyTorch" "$(cd tools/demo && grep -nE \
     '^(import|from) (torch|sentencepiece|checkpoint|tokenizer|model|train)' sim.py episode.py rollout.py policy.py film*.py)"

@@ -6,7 +6,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DEMO, CHECKPOINTS = ROOT / "tools/demo", ROOT / "pipelines/checkpoints"
-TRAIN, SMOLVLA = CHECKPOINTS / "metaworld/train", CHECKPOINTS / "metaworld_smolvla/train"
+TRAIN, SMOLVLA, TOKEN = (CHECKPOINTS / f"{name}/train" for name in ("metaworld", "metaworld_smolvla", "metaworld_token"))
 INSTALLED = {"PIL", "matplotlib", "metaworld", "mujoco", "numpy", "openpi_client", "safetensors", "sentencepiece", "torch"}
 
 
@@ -26,7 +26,7 @@ def folders(path, text):
 
 
 wrong = []
-for path in sorted([*DEMO.glob("*.py"), *TRAIN.glob("*.py"), *SMOLVLA.glob("*.py")]):
+for path in sorted([*DEMO.glob("*.py"), *TRAIN.glob("*.py"), *SMOLVLA.glob("*.py"), *TOKEN.glob("*.py")]):
     text = path.read_text()
     there = list(folders(path, text))
     wrong += [f"{path.name}: no folder {folder}" for folder in there if not folder.is_dir()]

@@ -238,7 +238,7 @@ stage_cuda() {
     for test in $on_device ${long:+partitions prefix two_models}; do
         side tap "cuda/$test.t" 1200 "build/release/emulator/$test.t" --device cuda
     done
-    for test in emulator stand_in stand_in_graph device chains weights failure stamps profile engine frames; do
+    for test in emulator stand_in stand_in_graph device chains weights failure green stamps profile engine frames; do
         few=
         [ "$test" != frames ] || [ -n "$long" ] || few="--frames 2000" # of 10000 without kernels
         side tap "cuda/cuda_$test.t" 600 build/release/emulator/cuda_$test.t $few
@@ -250,6 +250,7 @@ stage_cuda() {
     for case in $cases; do for dtype in f32 bf16; do
         side step "cuda/golden $case $dtype" golden_cuda $dtype "$case"
     done; done
+    side step "cuda/golden groot/n17_tiny bf16" golden_cuda bf16 ../fixtures/groot/n17_tiny
     [ -n "$long" ] || for pair in $golden_encoders; do
         side step "cuda/golden ${pair#*:} ${pair%%:*}" golden_cuda "${pair%%:*}" "${pair#*:}"
     done

@@ -6,7 +6,7 @@
 #include "graph/compile/work.h"
 #include "graph/model/program.h"
 
-enum { MAX_COUNTS = 21 + TEC_MAX_CAMERAS + 2 * TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
+enum { MAX_COUNTS = 22 + TEC_MAX_CAMERAS + 2 * TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
 
 const char *const tec_stage_names[TEC_STAGE_COUNT] = {"pictures", "prefix", "action", "decode",
                                                       "shift"};
@@ -90,6 +90,8 @@ static void count_pictures(struct counting *c)
     int seen = size->known ? 0 : size->pictures;
     put(c, t->n_known, size->known ? pictures : 0, 0, 0);
     put(c, t->n_pictures, seen, 0, 0);
+    if (t->n_turns)
+        put(c, t->n_turns, pictures * c->plan->model->text.stack.head_dim / 2, 0, 0);
     count_patches(c, seen);
     for (int i = 0; i < v->n_towers; i++)
         if (!size->known)

@@ -260,6 +260,9 @@ static void run_result(lua_State *L, struct tec_builder *b, const char *key, con
         return;
     lua_rawgetp(L, LUA_REGISTRYINDEX, key);
     lua_getinfo(L, ">S", &ar);
+    if (n > most)
+        luaL_error(L, "%s:%d: %s: returns %d results; there can be %d", ar.short_src,
+                   ar.linedefined, name, n, most);
     luaL_error(L, "%s:%d: %s: must return rows that a word of it has made", ar.short_src,
                ar.linedefined, name);
 }

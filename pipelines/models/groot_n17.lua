@@ -7,6 +7,12 @@ local pictures_of <const> = include("common/qwen3_vl.lua")
 
 local function table_of(x) return type(x) == "table" and x or {} end
 
+-- An object of a configuration; absent, it has nothing.
+local function object(c, key)
+  if c[key] ~= nil and type(c[key]) ~= "table" then error(key .. " must be an object, is " .. tostring(c[key]), 0) end
+  return c[key] or {}
+end
+
 -- nvidia/Cosmos-Reason2-2B, whose sizes no file of a checkpoint has.
 local cosmos <const> = {
   image_token_id = 151655,
@@ -74,7 +80,7 @@ end
 local head <const> = {}
 for key, value in pairs(defaults) do head[key] = value end
 for key, value in pairs(c) do head[key] = value end
-local blocks <const> = table_of(head.diffusion_model_cfg)
+local blocks <const> = object(head, "diffusion_model_cfg")
 if blocks.norm_type ~= nil and blocks.norm_type ~= "ada_norm" then error("norm_type must be ada_norm", 0) end
 if head.add_pos_embed == false then error("add_pos_embed = false is not supported", 0) end
 if (head.state_history_length or 1) ~= 1 then error("state_history_length must be 1", 0) end
@@ -85,10 +91,10 @@ if alternates and blocks.interleave_self_attention == false then
 end
 
 -- Newer files have the rotation in rope_parameters, older ones beside rope_theta.
-local text <const>, vision <const> = table_of(vlm.text_config), table_of(vlm.vision_config)
+local text <const>, vision <const> = object(vlm, "text_config"), object(vlm, "vision_config")
 local own <const> = {}
 for key, value in pairs(text) do own[key] = value end
-local turns <const> = table_of(text.rope_parameters or text.rope_scaling)
+local turns <const> = object(text, text.rope_parameters ~= nil and "rope_parameters" or "rope_scaling")
 own.rope_theta, own.rope_scaling = text.rope_theta or turns.rope_theta or 5000000.0, turns
 own.head_dim = count(text, "head_dim", 128)
 if turns.mrope_interleaved == false then error("mrope_interleaved must be true", 0) end
@@ -112,7 +118,7 @@ if given_sizes then
   largest = 0
   for _, size in ipairs(given_sizes) do largest = math.max(largest, size[1], size[2]) end
 end
-local itself <const> = table_of(head.vl_self_attention_cfg)
+local itself <const> = object(head, "vl_self_attention_cfg")
 
 return include("common/groot_family.lua")({
   name = "groot_n17", backbone = B, text = B .. "model.language_model.", head = B .. "lm_head.weight",

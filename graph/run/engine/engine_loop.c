@@ -74,8 +74,8 @@ static void list_actions(struct tec_loop_options *l, const struct tec_engine *e)
     int at[TEC_MAX_CHAINS] = {0};
     while (l->n_actions < TEC_MAX_ACTIONS &&
            (n = tec_pipeline_action(e->options.pipeline, l->n_actions))) {
-        int node = tec_topology_find(&e->topology, n->name);
-        l->actions[l->n_actions++] = (struct tec_action){
+        int node = tec_topology_find(&e->topology, n->name), action = l->n_actions++;
+        l->actions[action] = (struct tec_action){
             .name = n->name,
             .node = node,
             .chain = n->chain,
@@ -85,7 +85,7 @@ static void list_actions(struct tec_loop_options *l, const struct tec_engine *e)
             .with_prefix = n->kind == TEC_DECL_ACTION && n->spawn.kind == TEC_SPAWN_ON_CHANGE,
             .prev = n->kind == TEC_DECL_ACTION && n->kv.prev,
             .or_prefix = n->or_kv.index >= 0,
-            .rows = carried(e, l->n_actions)};
+            .rows = carried(e, action)};
         add_texts(l, e, n);
     }
 }

@@ -30,6 +30,8 @@ local function tower(c, V, side, numbers)
 end
 
 local function text_of(c, T, layers, sections)
+  if (c.hidden_act or "silu") ~= "silu" then error("hidden_act must be silu, is " .. tostring(c.hidden_act), 0) end
+  if c.use_sliding_window then error("use_sliding_window is not supported", 0) end
   local heads <const>, scaling <const> = count(c, "num_attention_heads", 16), c.rope_scaling
   if type(scaling) == "table" and (scaling.rope_type or scaling.type or "default") ~= "default" then
     error("rope_scaling " .. tostring(scaling.rope_type or scaling.type) .. " is not supported", 0)
@@ -46,6 +48,9 @@ end
 -- Sizes of diffusers' BasicTransformerBlock.
 local function block_sizes(c)
   if c.positional_embeddings ~= nil then error("positional_embeddings are not supported", 0) end
+  if (c.activation_fn or "gelu-approximate") ~= "gelu-approximate" then
+    error("activation_fn must be gelu-approximate, is " .. tostring(c.activation_fn), 0)
+  end
   local heads <const>, dim <const> = count(c, "num_attention_heads"), count(c, "attention_head_dim")
   return { layers = count(c, "num_layers"), width = heads * dim, heads = heads, kv_heads = heads, head_dim = dim,
            mlp = 4 * heads * dim }
