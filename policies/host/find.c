@@ -51,6 +51,8 @@ enum tec_status tec_policy_path(char path[TEC_POLICY_PATH], const char *name, co
 {
     char folder[400];
     int n = TEC_POLICY_PATH;
+    if (!*name)
+        return tec_fail(err, TEC_INVALID, "a policy's name is empty");
     if (tec_policy_is_path(name))
         n = snprintf(path, TEC_POLICY_PATH, "%s", name);
     else if (find_folder(folder, root))

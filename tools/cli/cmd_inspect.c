@@ -9,7 +9,7 @@
 
 struct inspect_options {
     bool list;
-    const char *model, *adapter;
+    const char *model, *adapter, *embodiment;
 };
 
 #define AT(member) offsetof(struct inspect_options, member)
@@ -20,6 +20,8 @@ static const struct tec_option options[] = {
      AT(model), 0, 0},
     {"adapter", 0, TEC_OPTION_TEXT, "DIR", "a LoRA adapter (PEFT) to hold against the checkpoint",
      AT(adapter), 0, 0},
+    {"embodiment", 0, TEC_OPTION_TEXT, "TAG", "the robot, of a checkpoint that knows several",
+     AT(embodiment), 0, 0},
 };
 
 /* The report of the checkpoint includes the parts that its model names. */
@@ -34,9 +36,12 @@ static enum tec_status hold_against_model(struct tec_invocation *call, json_t *r
         .root = tec_arena_printf(call->arena, "%s/pipelines/models", call->root),
         .arch = o->model,
         .checkpoint = c};
-    if (!choice.root)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
+    if (o->embodiment)
+        choice.overrides = json_pack("{s:s}", "embodiment", o->embodiment);
+    if (!choice.root || (o->embodiment && !choice.overrides))
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path and the robot's name");
     enum tec_status status = tec_model_open(&model, &choice, call->heap, &mine);
+    json_decref(choice.overrides);
     enum tec_status own = tec_inspect_checkpoint(report, c, o->list, call->arena, err);
     if (status == TEC_OK) {
         status = own == TEC_OK ? tec_inspect_model(report, c, model, call->arena, err) : own;
@@ -61,7 +66,7 @@ static enum tec_status inspect_checkpoint(struct tec_invocation *call, json_t *r
     struct tec_checkpoint *c = NULL;
     const struct inspect_options *o = call->options;
     const struct tec_checkpoint_source from = {
-        .path = path, .adapter = o->adapter, .hub = call->hub};
+        .path = path, .adapter = o->adapter, .hub = call->hub, .robot = o->embodiment};
     TEC_TRY(tec_checkpoint_open_source(&c, &from, call->heap, err));
     enum tec_status status = hold_against_model(call, report, c, err);
     tec_checkpoint_close(c);

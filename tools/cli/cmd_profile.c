@@ -197,7 +197,7 @@ const struct tec_command tec_command_profile = {
         "with each number of rows, and its copies; of a memory the recall of a prompt at each\n"
         "captured ratio, and a launch of what is to be kept. Variants take turns, with\n"
         "all cameras and the longest prompt. run, bench, serve and check take the file with\n"
-        "--costs; simulate runs on it.\n"
+        "--costs; simulate runs on it. Where joules are counted, JSON has energy of a turn.\n"
         "With --ops or --layers the calls of each launch are timed one by one instead, --rounds\n"
         "times (9): a table, or JSON {ops [{node, part, stage, op, layer, calls, us, share, "
         "gflops,\n"
