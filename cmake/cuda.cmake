@@ -56,7 +56,7 @@ if(TECTUM_CUDA STREQUAL auto OR TECTUM_CUDA STREQUAL on)
       "$<$<COMPILE_LANGUAGE:CUDA>:${codes};-fmad=false;-Xcompiler=-fno-exceptions,-fno-rtti,-fno-threadsafe-statics;-Xptxas=-v>")
     set_target_properties(tectum_cuda PROPERTIES
       RULE_LAUNCH_COMPILE "sh ${CMAKE_SOURCE_DIR}/cmake/ptxas_report.sh <OBJECT>")
-    if(codes MATCHES "sm_90a") # products by warp groups
+    if(codes MATCHES "(sm|compute)_90a") # products by warp groups
       target_compile_definitions(tectum_cuda PRIVATE TECTUM_CUDA_90A)
     endif()
     set(cuda_libraries ${CUDAToolkit_LIBRARY_DIR}/libcudart_static.a ${CMAKE_DL_LIBS} rt)

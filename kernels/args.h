@@ -25,7 +25,7 @@
  * of x * (nibble - zero) and the sum of groups times their scales one chain of fused multiply-adds
  * in float32; gemm_int8 likewise by groups of x, the chain's end times the column's scale
  * (kernels/int8.h): both give the same bits on every tier of the CPU. On CUDA gemm_bf16 and
- * gemm_int4 have orders of their own. */
+ * gemm_int4 have orders of their own; gemm_int8 has the bits of the CPU. */
 struct tec_gemm_args {
     const float *x; /* [max_rows, ldx], k columns used; not rounded here */
     const void *w;  /* a matrix packed by tec_matrix_pack for this tier, or as int4.h, int8.h say */

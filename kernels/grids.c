@@ -234,12 +234,12 @@ static void of_unfold(const struct reporter *to, struct tec_grid *g)
 /* 16 squares of four windows by 32 channels of y a block, as kernels/cuda/conv3x3.cu has them. */
 static void of_conv3x3(const struct reporter *to, struct tec_grid *g)
 {
-    enum { SQUARES = 16, COLUMNS = 32, THREADS_OF_CONV = 256, FIXED = 32768 };
+    enum { SQUARES = 16, COLUMNS = 32, THREADS_OF_CONV = 256, FIXED = 24576 };
     const struct tec_conv_args *a = g->args;
     int squares = ceil_div(ceil_div(a->max_rows, a->out_w), 2) * ceil_div(a->out_w, 2);
     set_blocks(g, ceil_div(squares, SQUARES), ceil_div(a->n, COLUMNS), 1, THREADS_OF_CONV);
     g->fixed_shared = FIXED;
-    g->registers = 176;
+    g->registers = 152;
     report(to, g);
 }
 

@@ -253,6 +253,9 @@ TEST(joules_are_reported_by_what_they_were_for)
     CHECK_INT(json_object_size(json), ==, 3); /* no action, no joules of one */
     json_decref(json);
     CHECK(!tec_energy_json(&e, &sum, "frame_j", 0, NULL, 0));
+    sum.joules = 0.0; /* no counter has moved */
+    CHECK(!tec_energy_json(&e, &sum, "frame_j", 4, NULL, 0));
+    sum.joules = 12.0;
     e.n = 0;
     CHECK(!tec_energy_json(&e, &sum, "frame_j", 4, NULL, 0));
 }

@@ -28,8 +28,9 @@ none "$W/cpu"; ok $? "counts no card"
 
 build=$(dirname "$T")
 [ -d "$build/nvml" ] || build=$build/..
-if [ -d "$build/nvml" ] &&
-    "$T" run $demo --device cuda --random-inputs 1 -n 1 >/dev/null 2>&1; then
+emulated= # the stand-in knows the emulator's card alone
+case $T in */emulator/*) emulated=1 ;; esac
+if [ -n "$emulated" ] && [ -d "$build/nvml" ]; then
     report() { # report FOLDER NAME VERB...: with a driver's library of that folder
         folder=$1 name=$2
         shift 2
@@ -47,6 +48,9 @@ if [ -d "$build/nvml" ] &&
     report nvml_old old bench $few
     ok $? "a driver whose library does not count"
     none "$W/old"; ok $? "leaves the card out"
+else
+    n=$((n + 1))
+    echo "ok $n - a card # SKIP no emulator, or no shared library in this build"
 fi
 echo "1..$n"
 exit $failed

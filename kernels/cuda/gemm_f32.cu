@@ -4,8 +4,8 @@
  * order of k, and the chains are added in their order, both in float32. So the sums are those of
  * the vector tiers of the CPU (kernels/panels/gemm_f32.inc), bit by bit, whatever the tile. A block
  * makes CHAINS of them side by side, each by threads of its own: with few rows there is no other
- * work for them. Small devices have next to no float64, and three bf16 terms of both operands are
- * six multiplies, which take as long and lose bits. */
+ * work for them. Small devices have next to no float64; bf16 terms of both operands have a wider
+ * bound of the error (doc/decisions/043-no-float64-on-a-gpu.md). */
 #include "kernels/cuda/gemm_choice.h"
 #include "kernels/cuda/lang.cuh"
 

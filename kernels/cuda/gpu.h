@@ -65,7 +65,8 @@ bool tec_gpu_drain(struct tec_gpu *gpu, struct tec_gpu_stream *s, const char *wh
  * the environment asks for it: no device has run it yet. */
 bool tec_gpu_green_wanted(void);
 /* At most `most` multiprocessors of device `index`, whose own context is there. *out is set as soon
- * as there is something to destroy. cudaErrorNotSupported: the driver is older than 12.5.
+ * as there is something to destroy. cudaErrorNotSupported: the build or the driver is older
+ * than 12.5.
  * cudaErrorInvalidResourceConfiguration: the device gives out no share that small. */
 cudaError_t tec_gpu_green_create(struct tec_gpu_green **out, int index, int most,
                                  struct tec_heap *heap);

@@ -8,7 +8,7 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-#if CUDART_VERSION < 13000 /* what takes edges has names of its own there */
+#if CUDART_VERSION < 13000      /* what takes edges has names of its own there */
 #undef cudaStreamGetCaptureInfo /* CUDA 12 has a macro for its second form */
 #define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v3
 #define cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2
@@ -252,8 +252,10 @@ static cudaError_t record_there(struct recorder *r, const struct tec_capture *ca
         error = record(r, capture, graph);
     if (error == cudaSuccess)
         error = instantiate(r, *graph);
-    cudaError_t left = green ? cudaSetDevice(gpu->index) : cudaSuccess;
-    return error != cudaSuccess ? error : left;
+    if (error != cudaSuccess || !green)
+        return error;
+    r->what = "leaving a green context after";
+    return cudaSetDevice(gpu->index);
 }
 
 enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *err)

@@ -77,9 +77,11 @@ static cudaError_t split(const struct driver *driver, const CUdevResource *all, 
         CUdevResource rest;
         unsigned n = 1;
         cudaError_t error = of(driver->split(part, &n, all, &rest, 0, (unsigned)wanted));
-        if (error != cudaSuccess)
+        bool large =
+            error == cudaErrorInvalidValue || error == cudaErrorInvalidResourceConfiguration;
+        if (error != cudaSuccess && !large) /* rounded up it may be more than there is */
             return error;
-        if (n == 1 && part->sm.smCount <= (unsigned)most)
+        if (error == cudaSuccess && n == 1 && part->sm.smCount <= (unsigned)most)
             return cudaSuccess;
     }
     return cudaErrorInvalidResourceConfiguration;
@@ -109,7 +111,7 @@ static cudaError_t create(struct tec_gpu_green *g, int index, int most)
 bool tec_gpu_green_wanted(void)
 {
     const char *wanted = getenv("TECTUM_CUDA_GREEN");
-    return wanted && strcmp(wanted, "0") != 0;
+    return wanted && strcmp(wanted, "1") == 0;
 }
 
 cudaError_t tec_gpu_green_create(struct tec_gpu_green **out, int index, int most,

@@ -125,8 +125,6 @@ static bool allowed_in_body(cudaGraphNodeType type)
            type == cudaGraphNodeTypeMemcpy || type == cudaGraphNodeTypeConditional;
 }
 
-/* The caller may change or destroy the graph afterwards: nodes' tasks are shared and never
- * changed. Nesting is as deep as the caller nested conditionals. */
 /* Kernels of a body are of the context that was current when its handle was made. */
 static bool same_context(const CUgraph_st &body, CUgreenCtx green)
 {
@@ -136,6 +134,8 @@ static bool same_context(const CUgraph_st &body, CUgreenCtx green)
     return true;
 }
 
+/* The caller may change or destroy the graph afterwards: nodes' tasks are shared and never
+ * changed. Nesting is as deep as the caller nested conditionals. */
 cudaError_t build_plan(cudaGraph_t graph, bool body, std::shared_ptr<plan> &to)
 {
     auto p = std::make_shared<plan>();

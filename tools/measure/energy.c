@@ -131,9 +131,10 @@ void tec_energy_end(struct tec_energy *energy, struct tec_energy_sum *sum)
         sum->unknown = true;
 }
 
+/* A card's counter moves a few times a second: where it has not, the time was too short to tell. */
 static bool is_known(const struct tec_energy *energy, const struct tec_energy_sum *sum, int64_t n)
 {
-    return energy->n > 0 && !sum->unknown && n > 0;
+    return energy->n > 0 && !sum->unknown && sum->joules > 0.0 && n > 0;
 }
 
 json_t *tec_energy_json(const struct tec_energy *energy, const struct tec_energy_sum *sum,

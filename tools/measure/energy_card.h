@@ -3,7 +3,7 @@
  * It is asked through NVIDIA's management library (NVML), which comes with the driver and is looked
  * up at run time: where the library, one of its functions, the card or its counter is missing,
  * nothing is counted, and that is no error. The counter is the whole card's, whoever uses it, in
- * steps of a millijoule since the driver was loaded. Not thread-safe. */
+ * millijoules since the driver was loaded; it moves a few times a second. Not thread-safe. */
 #ifndef TEC_TOOLS_MEASURE_ENERGY_CARD_H
 #define TEC_TOOLS_MEASURE_ENERGY_CARD_H
 
