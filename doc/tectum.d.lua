@@ -11,9 +11,9 @@ kv = {}
 ---@field variant? string the variant that holds where the pipeline names none
 ---@field variants? table<string, tectum.robot> by name, fields that replace the common ones; inside `state`, `actions`, `norm` and `prompt` field by field
 ---@field cameras? tectum.robot_camera[] the model's camera slots, in the model's order
----@field resize? "openpi_pil"|"lerobot_torch"|"lerobot_corner"|"none"|"resize-naive"|"letterbox"|"resize-crop"|"crop-95"|"letterbox-area"|"checkpoint" how a picture of another size than the model's is resized; default openpi_pil
+---@field resize? "openpi_pil"|"lerobot_torch"|"lerobot_corner"|"none"|"resize-naive"|"letterbox"|"resize-crop"|"crop-95"|"letterbox-area"|"resize-middle"|"letterbox-middle"|"checkpoint" how a picture of another size than the model's is resized; default openpi_pil
 ---@field fill? integer[] three bytes, the colour of a letterbox, which needs it
----@field edge? integer side in pixels that a `letterbox-area` cuts at, which needs it
+---@field edge? integer side in pixels of the square that `letterbox-area`, `letterbox-middle` and `resize-middle` cut, which need it
 ---@field middle? number the part of that side that stays: above 0, at most 1
 ---@field ignore? string[] keys of a request that are not looked at
 ---@field unknown_cameras? "error"|"ignore" what a picture under a key that is in no slot is; default error

@@ -433,7 +433,7 @@ TEST(reshapes_are_refused)
     CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID); /* a square of 4 Gi pixels */
     spec.kind = TEC_N_RESHAPES;
     CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID);
-    CHECK(strstr(err.message, "of kind 5"));
+    CHECK(strstr(err.message, "of kind 7"));
     spec.kind = TEC_RESHAPE_AREA;
     CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID);
     CHECK(strstr(err.message, "the middle 0 of an edge of 0 pixels"));

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+enum { MOST_BITS = 22 }; /* after the point, as in Pillow */
+
 static const double pi = 3.14159265358979323846;
 
 static double support_of(enum tec_filter filter)
@@ -55,30 +57,52 @@ static double weight(enum tec_filter filter, double x)
 static void store(struct tec_axis *axis, int i, int tap, double w)
 {
     size_t at = (size_t)i * (size_t)axis->taps + (size_t)tap;
-    double scaled = w * (double)(1 << TEC_AXIS_BITS);
+    double scaled = w * (double)(1 << axis->bits);
     axis->fixed[at] = (int32_t)(scaled < 0.0 ? scaled - 0.5 : scaled + 0.5);
     axis->real[at] = (float)w;
 }
 
-/* The window is widened by the reduction. Products and truncations in Pillow's order: a weight may
- * fall on either side of a rounding step otherwise. */
-static void fill_smooth(struct tec_axis *axis, enum tec_filter filter, double *row)
+/* Weights of output i. The window is widened by the reduction. Products and truncations in Pillow's
+ * order: a weight may fall on either side of a rounding step otherwise. */
+static void weigh_smooth(struct tec_axis *axis, enum tec_filter filter, int i, double *row)
 {
     double scale = (double)axis->in / axis->out, wide = scale < 1.0 ? 1.0 : scale;
     double support = support_of(filter) * wide, narrow = 1.0 / wide;
+    double centre = (i + 0.5) * scale, sum = 0.0;
+    int low = (int)(centre - support + 0.5), high = (int)(centre + support + 0.5);
+    low = low < 0 ? 0 : low;
+    high = high > axis->in ? axis->in : high;
+    for (int t = 0; t < high - low; t++) {
+        row[t] = weight(filter, (t + low - centre + 0.5) * narrow);
+        sum += row[t];
+    }
+    for (int t = 0; t < high - low && sum != 0.0; t++)
+        row[t] /= sum;
+    axis->first[i] = low;
+    axis->count[i] = high - low;
+}
+
+/* As many bits after the point as leave the largest weight below 2^15. */
+static int bits_of_16(struct tec_axis *axis, enum tec_filter filter, double *row)
+{
+    double largest = 0.0;
+    int bits = 0;
     for (int i = 0; i < axis->out; i++) {
-        double centre = (i + 0.5) * scale, sum = 0.0;
-        int low = (int)(centre - support + 0.5), high = (int)(centre + support + 0.5);
-        low = low < 0 ? 0 : low;
-        high = high > axis->in ? axis->in : high;
-        for (int t = 0; t < high - low; t++) {
-            row[t] = weight(filter, (t + low - centre + 0.5) * narrow);
-            sum += row[t];
-        }
-        for (int t = 0; t < high - low; t++)
-            store(axis, i, t, sum != 0.0 ? row[t] / sum : row[t]);
-        axis->first[i] = low;
-        axis->count[i] = high - low;
+        weigh_smooth(axis, filter, i, row);
+        for (int t = 0; t < axis->count[i]; t++)
+            largest = row[t] > largest ? row[t] : largest;
+    }
+    while (bits < MOST_BITS && (int)(0.5 + largest * (double)(1 << (bits + 1))) < 1 << 15)
+        bits++;
+    return bits;
+}
+
+static void fill_smooth(struct tec_axis *axis, enum tec_filter filter, double *row)
+{
+    for (int i = 0; i < axis->out; i++) {
+        weigh_smooth(axis, filter, i, row);
+        for (int t = 0; t < axis->count[i]; t++)
+            store(axis, i, t, row[t]);
     }
 }
 
@@ -120,15 +144,18 @@ static void fill_sharp(struct tec_axis *axis, enum tec_filter filter)
     }
 }
 
-enum tec_status tec_axis_plan(struct tec_axis *axis, int in, int out, enum tec_filter filter,
-                              bool sharp, struct tec_arena *arena, struct tec_error *err)
+enum tec_status tec_axis_plan(struct tec_axis *axis, int in, int out,
+                              const struct tec_resize_spec *spec, struct tec_arena *arena,
+                              struct tec_error *err)
 {
+    enum tec_filter filter = spec->filter;
+    bool sharp = spec->sharp;
     double scale = (double)in / out;
     double support = support_of(filter) * (scale < 1.0 ? 1.0 : scale);
     int taps = sharp ? 4 : (int)ceil(support) * 2 + 1;
     size_t n = (size_t)out * (size_t)taps;
     double *row = NULL;
-    *axis = (struct tec_axis){.in = in, .out = out, .taps = taps};
+    *axis = (struct tec_axis){.in = in, .out = out, .taps = taps, .bits = MOST_BITS};
     axis->first = TEC_NEW(arena, (size_t)out, int);
     axis->count = TEC_NEW(arena, (size_t)out, int);
     axis->fixed = TEC_NEW(arena, n, int32_t);
@@ -138,6 +165,8 @@ enum tec_status tec_axis_plan(struct tec_axis *axis, int in, int out, enum tec_f
     if (!axis->first || !axis->count || !axis->fixed || !axis->real || !row)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the weights of a resize from %d to %d",
                         in, out);
+    if (spec->half)
+        axis->bits = bits_of_16(axis, filter, row);
     if (filter == TEC_FILTER_NEAREST)
         fill_nearest(axis);
     else if (sharp)

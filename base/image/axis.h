@@ -9,16 +9,15 @@
 /* Output i is the sum of `count[i]` inputs from `first[i]`, each with its weight in row i of the
  * table, `taps` apart. Weights of a row sum to 1. In the arena that made it. */
 struct tec_axis {
-    int in, out, taps;
+    int in, out, taps, bits;
     int *first, *count;
-    int32_t *fixed; /* [out, taps], 22 bits after the point */
+    int32_t *fixed; /* [out, taps], `bits` bits after the point */
     float *real;    /* [out, taps] */
 };
 
-enum { TEC_AXIS_BITS = 22 };
-
-/* Weights from `in` to `out` inputs. TEC_NO_MEMORY. */
-enum tec_status tec_axis_plan(struct tec_axis *axis, int in, int out, enum tec_filter filter,
-                              bool sharp, struct tec_arena *arena, struct tec_error *err);
+/* Weights from `in` to `out` inputs, with the filter and the options of `spec`. TEC_NO_MEMORY. */
+enum tec_status tec_axis_plan(struct tec_axis *axis, int in, int out,
+                              const struct tec_resize_spec *spec, struct tec_arena *arena,
+                              struct tec_error *err);
 
 #endif

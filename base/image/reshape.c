@@ -19,16 +19,37 @@ struct tec_reshape {
     float lut[256];             /* part */
     const struct tec_resize *resize;
     const struct tec_area *small, *again; /* area: to the edge, and its middle to the edge */
+    const struct tec_resize *to_edge;     /* middle, box_middle */
 };
 
 const char *const *tec_reshape_words(void)
 {
     static const char *const words[] = {
-#define RESHAPE(name, word) word,
+#define RESHAPE(name, word, cuts, edged) word,
 #include "base/image/reshapes.def"
 #undef RESHAPE
     };
     return words;
+}
+
+bool tec_reshape_cuts(enum tec_reshape_kind kind)
+{
+    static const bool values[] = {
+#define RESHAPE(name, word, cuts, edged) cuts,
+#include "base/image/reshapes.def"
+#undef RESHAPE
+    };
+    return values[kind];
+}
+
+bool tec_reshape_edged(enum tec_reshape_kind kind)
+{
+    static const bool values[] = {
+#define RESHAPE(name, word, cuts, edged) edged,
+#include "base/image/reshapes.def"
+#undef RESHAPE
+    };
+    return values[kind];
 }
 
 static size_t bytes(int height, int width)
@@ -58,46 +79,109 @@ static void place_part(struct tec_reshape *r)
         r->lut[i] = (float)i / 255.0F;
 }
 
-/* The square around a picture, and the middle of what it becomes. */
-static enum tec_status place_area(struct tec_reshape *r, struct tec_arena *arena,
-                                  struct tec_error *err)
+/* Scratch for a square of the edge and its middle, and for the larger of two resizes. */
+static void measure_edged(struct tec_reshape *r, size_t first, size_t second)
+{
+    size_t last = tec_resize_scratch(r->resize);
+    r->boxed = r->boxed_h != r->spec.in_height || r->boxed_w != r->spec.in_width
+                   ? bytes(r->boxed_h, r->boxed_w)
+                   : 0;
+    r->whole = 2 * bytes(r->spec.edge, r->spec.edge);
+    r->inner = first > second ? first : second;
+    r->inner = r->inner < last ? last : r->inner;
+}
+
+/* The square around a picture, where it is to be one: an odd difference is one pixel more behind.
+ */
+static enum tec_status place_box(struct tec_reshape *r, bool boxes, struct tec_error *err)
 {
     const struct tec_reshape_spec *s = &r->spec;
     int longer = s->in_height > s->in_width ? s->in_height : s->in_width;
-    int most = longer > s->edge ? longer : s->edge;
+    int most = boxes && longer > s->edge ? longer : s->edge;
     if (!side_ok(s->edge) || !(s->middle > 0.0 && s->middle <= 1.0))
         return tec_fail(err, TEC_INVALID, "the middle %g of an edge of %d pixels", s->middle,
                         s->edge);
     if ((int64_t)most * most > TEC_IMAGE_PIXELS)
         return tec_fail(err, TEC_INVALID, "a square of %d x %d pixels; it may have at most %d",
                         most, most, TEC_IMAGE_PIXELS);
-    r->pad_y = (longer - s->in_height) / 2;
-    r->pad_x = (longer - s->in_width) / 2;
-    r->boxed_h = r->boxed_w = longer;
-    r->whole_h = r->whole_w = (int)(s->edge * s->middle);
-    r->whole_h = r->whole_w = r->whole_h < 1 ? 1 : r->whole_h;
-    r->top = r->left = (s->edge - r->whole_h) / 2;
-    TEC_TRY(tec_area_plan(&r->small, longer, s->edge, arena, err));
-    return tec_area_plan(&r->again, r->whole_h, s->edge, arena, err);
+    r->boxed_h = boxes ? longer : s->in_height;
+    r->boxed_w = boxes ? longer : s->in_width;
+    r->pad_y = (r->boxed_h - s->in_height) / 2;
+    r->pad_x = (r->boxed_w - s->in_width) / 2;
+    return TEC_OK;
 }
 
-static enum tec_status place(struct tec_reshape *r, struct tec_arena *arena, struct tec_error *err)
+/* The middle of a square of the edge, `side` pixels of it. */
+static void place_middle(struct tec_reshape *r, double side)
+{
+    r->whole_h = r->whole_w = side < 1.0 ? 1 : (int)side;
+    r->top = r->left = (r->spec.edge - r->whole_h) / 2;
+}
+
+static enum tec_status plan_area(struct tec_reshape *r, struct tec_arena *arena,
+                                 struct tec_error *err)
 {
     const struct tec_reshape_spec *s = &r->spec;
-    bool stretch = s->kind == TEC_RESHAPE_STRETCH || s->kind == TEC_RESHAPE_PART;
+    const struct tec_resize_spec resize = {.in_height = s->edge,
+                                           .in_width = s->edge,
+                                           .channels = CHANNELS,
+                                           .height = s->height,
+                                           .width = s->width,
+                                           .filter = TEC_FILTER_BICUBIC};
+    TEC_TRY(place_box(r, true, err));
+    place_middle(r, s->edge * s->middle);
+    TEC_TRY(tec_area_plan(&r->small, r->boxed_h, s->edge, arena, err));
+    TEC_TRY(tec_area_plan(&r->again, r->whole_h, s->edge, arena, err));
+    TEC_TRY(tec_resize_plan(&r->resize, &resize, arena, err));
+    measure_edged(r, tec_area_scratch(r->small), tec_area_scratch(r->again));
+    return TEC_OK;
+}
+
+static enum tec_status plan_middle(struct tec_reshape *r, struct tec_arena *arena,
+                                   struct tec_error *err)
+{
+    const struct tec_reshape_spec *s = &r->spec;
+    TEC_TRY(place_box(r, s->kind == TEC_RESHAPE_BOX_MIDDLE, err));
+    place_middle(r, nearbyint(s->edge * s->middle));
+    struct tec_resize_spec resize = {.in_height = r->boxed_h,
+                                     .in_width = r->boxed_w,
+                                     .channels = CHANNELS,
+                                     .height = s->edge,
+                                     .width = s->edge,
+                                     .filter = TEC_FILTER_BICUBIC,
+                                     .half = true};
+    TEC_TRY(tec_resize_plan(&r->to_edge, &resize, arena, err));
+    resize.in_height = resize.in_width = r->whole_h;
+    resize.height = s->height;
+    resize.width = s->width;
+    TEC_TRY(tec_resize_plan(&r->resize, &resize, arena, err));
+    measure_edged(r, tec_resize_scratch(r->to_edge), 0);
+    return TEC_OK;
+}
+
+static enum tec_status check(const struct tec_reshape_spec *s, struct tec_error *err)
+{
+    bool square =
+        s->kind == TEC_RESHAPE_BOX || s->kind == TEC_RESHAPE_CROP || s->kind == TEC_RESHAPE_AREA;
     if (!side_ok(s->in_height) || !side_ok(s->in_width) || !side_ok(s->height) ||
         !side_ok(s->width))
         return tec_fail(err, TEC_INVALID, "reshape from %d x %d to %d x %d; sides are 1 to %d",
                         s->in_width, s->in_height, s->width, s->height, TEC_IMAGE_SIDE);
-    if (!stretch && s->height != s->width)
+    if (square && s->height != s->width)
         return tec_fail(err, TEC_INVALID, "%s makes squares, not %d x %d",
                         tec_reshape_words()[s->kind], s->width, s->height);
+    return TEC_OK;
+}
+
+/* Kinds without an edge. */
+static void place(struct tec_reshape *r)
+{
+    const struct tec_reshape_spec *s = &r->spec;
+    bool stretch = s->kind == TEC_RESHAPE_STRETCH;
     if (s->kind == TEC_RESHAPE_PART) {
         place_part(r);
-        return TEC_OK;
+        return;
     }
-    if (s->kind == TEC_RESHAPE_AREA)
-        return place_area(r, arena, err);
     int longer = s->in_height > s->in_width ? s->in_height : s->in_width;
     r->pad_y = s->kind == TEC_RESHAPE_BOX ? (longer - s->in_height) / 2 : 0;
     r->pad_x = s->kind == TEC_RESHAPE_BOX ? (longer - s->in_width) / 2 : 0;
@@ -109,7 +193,6 @@ static enum tec_status place(struct tec_reshape *r, struct tec_arena *arena, str
         tec_resize_shorter_edge(&r->whole_h, &r->whole_w, s->height);
     r->top = (int)nearbyint((r->whole_h - s->height) / 2.0);
     r->left = (int)nearbyint((r->whole_w - s->width) / 2.0);
-    return TEC_OK;
 }
 
 enum tec_status tec_reshape_plan(const struct tec_reshape **out,
@@ -123,39 +206,32 @@ enum tec_status tec_reshape_plan(const struct tec_reshape **out,
         return tec_fail(err, TEC_INVALID, "reshape of kind %d, which does not exist",
                         (int)spec->kind);
     r->spec = *spec;
-    TEC_TRY(place(r, arena, err));
-    bool area = spec->kind == TEC_RESHAPE_AREA;
-    const struct tec_resize_spec resize = {
-        .in_height = area ? spec->edge : r->boxed_h,
-        .in_width = area ? spec->edge : r->boxed_w,
-        .channels = CHANNELS,
-        .height = area ? spec->height : r->whole_h,
-        .width = area ? spec->width : r->whole_w,
-        .filter = spec->kind == TEC_RESHAPE_PART ? TEC_FILTER_BILINEAR : TEC_FILTER_BICUBIC};
+    *out = r;
+    TEC_TRY(check(spec, err));
+    if (tec_reshape_edged(spec->kind))
+        return spec->kind == TEC_RESHAPE_AREA ? plan_area(r, arena, err)
+                                              : plan_middle(r, arena, err);
+    place(r);
+    bool part = spec->kind == TEC_RESHAPE_PART;
+    const struct tec_resize_spec resize = {.in_height = r->boxed_h,
+                                           .in_width = r->boxed_w,
+                                           .channels = CHANNELS,
+                                           .height = r->whole_h,
+                                           .width = r->whole_w,
+                                           .filter =
+                                               part ? TEC_FILTER_BILINEAR : TEC_FILTER_BICUBIC};
     TEC_TRY(tec_resize_plan(&r->resize, &resize, arena, err));
-    if (spec->kind == TEC_RESHAPE_PART) {
+    r->inner = tec_resize_scratch(r->resize);
+    if (part) {
         r->boxed = bytes(r->boxed_h, r->boxed_w);
         r->whole = sizeof(float) * bytes(r->whole_h, r->whole_w);
-        r->inner = tec_resize_scratch(r->resize);
-        *out = r;
         return TEC_OK;
     }
     r->boxed = r->boxed_h != spec->in_height || r->boxed_w != spec->in_width
                    ? bytes(r->boxed_h, r->boxed_w)
                    : 0;
-    if (area) {
-        size_t small = tec_area_scratch(r->small), again = tec_area_scratch(r->again);
-        r->whole = 2 * bytes(spec->edge, spec->edge);
-        r->inner = small > again ? small : again;
-        if (r->inner < tec_resize_scratch(r->resize))
-            r->inner = tec_resize_scratch(r->resize);
-        *out = r;
-        return TEC_OK;
-    }
     bool cut = r->whole_h != spec->height || r->whole_w != spec->width;
     r->whole = cut ? bytes(r->whole_h, r->whole_w) : 0;
-    r->inner = tec_resize_scratch(r->resize);
-    *out = r;
     return TEC_OK;
 }
 
@@ -196,6 +272,15 @@ static void run_area(const struct tec_reshape *r, unsigned char *out, const unsi
         tec_resize_run_u8(r->resize, out, one, inner);
 }
 
+static void run_middle(const struct tec_reshape *r, unsigned char *out, const unsigned char *in,
+                       unsigned char *whole)
+{
+    unsigned char *one = whole, *two = whole + r->whole / 2, *inner = whole + r->whole;
+    tec_resize_run_u8(r->to_edge, one, in, inner);
+    cut_square(two, one, r->spec.edge, r->top, r->whole_h);
+    tec_resize_run_u8(r->resize, out, two, inner);
+}
+
 /* Cut out, then in float32. */
 static void run_part(const struct tec_reshape *r, unsigned char *out, const unsigned char *in,
                      unsigned char *scratch)
@@ -228,8 +313,8 @@ void tec_reshape_run(const struct tec_reshape *plan, unsigned char *out, const u
         pad(r, boxed, in);
         in = boxed;
     }
-    if (r->spec.kind == TEC_RESHAPE_AREA) {
-        run_area(r, out, in, whole);
+    if (tec_reshape_edged(r->spec.kind)) {
+        (r->spec.kind == TEC_RESHAPE_AREA ? run_area : run_middle)(r, out, in, whole);
         return;
     }
     tec_resize_run_u8(r->resize, r->whole ? whole : out, in, inner);

@@ -5,11 +5,11 @@
 #include "base/arena.h"
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* What happens to a picture whose shape is not the model's. All but part and area resize bytes with
- * Pillow's antialiased bicubic filter.
- *   stretch   to height x width, whatever the shape.
+/* What happens to a picture whose shape is not the model's. All but part, area and middle resize
+ * bytes with Pillow's antialiased bicubic filter. stretch   to height x width, whatever the shape.
  *   box       first padded to a square: (longer - shorter) / 2, truncated, on both sides, so that
  *             an odd difference leaves it one pixel short; then as crop.
  *   crop      the shorter side to the model's, the longer to (int)(side * longer / shorter), then
@@ -19,9 +19,13 @@
  *             antialiased bilinear of byte / 255, times 255, truncated.
  *   area      padded to a square in black, an odd difference one pixel more behind; by areas to
  *             `edge` pixels a side (area.h); the middle of (int)(middle * edge) pixels, by areas to
- *             that side again; then as stretch. */
+ *             that side again; then as stretch.
+ *   middle    whatever its shape to a square of `edge` pixels a side; the middle of middle * edge
+ *             pixels, a half rounded to the even neighbour, an odd rest one pixel more behind; then
+ *             to height x width. All bytes, as torch's bicubic with antialias (resize.h: half).
+ *   box_middle  first padded to a square as area is, then as middle. */
 enum tec_reshape_kind {
-#define RESHAPE(name, word) TEC_RESHAPE_##name,
+#define RESHAPE(name, word, cuts, edged) TEC_RESHAPE_##name,
 #include "base/image/reshapes.def"
 #undef RESHAPE
     TEC_N_RESHAPES
@@ -30,13 +34,19 @@ enum tec_reshape_kind {
 /* The words of reshapes.def, TEC_N_RESHAPES of them, in the order of the enum. */
 const char *const *tec_reshape_words(void);
 
+/* Whether a kind changes a picture of the model's own size, too. */
+bool tec_reshape_cuts(enum tec_reshape_kind kind);
+
+/* Whether a kind needs an edge and a middle. */
+bool tec_reshape_edged(enum tec_reshape_kind kind);
+
 struct tec_reshape_spec {
     enum tec_reshape_kind kind;
     int in_height, in_width; /* 3 channels, innermost */
-    int height, width;       /* what goes out; equal unless the kind is stretch or part */
-    unsigned char fill[3];   /* box: colour of the padding; of area black */
-    int edge;                /* area */
-    double middle;           /* area; above 0, at most 1 */
+    int height, width;       /* what goes out; equal of box, crop and area */
+    unsigned char fill[3];   /* box: colour of the padding; of others black */
+    int edge;                /* of kinds that are edged */
+    double middle;           /* the same; above 0, at most 1 */
 };
 
 /* Immutable after create: any number of threads may run it, each with its own scratch. Lives in the

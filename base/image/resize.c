@@ -26,6 +26,11 @@ static enum tec_status check(const struct tec_resize_spec *s, struct tec_error *
     if (s->sharp && s->filter != TEC_FILTER_BILINEAR && s->filter != TEC_FILTER_BICUBIC)
         return tec_fail(err, TEC_INVALID,
                         "resize without antialias: only bilinear and bicubic exist");
+    if (s->half &&
+        (s->sharp || (s->filter != TEC_FILTER_BILINEAR && s->filter != TEC_FILTER_BICUBIC)))
+        return tec_fail(err, TEC_INVALID,
+                        "resize by weights of 16 bits: only bilinear and bicubic exist, with "
+                        "antialias");
     return TEC_OK;
 }
 
@@ -60,10 +65,8 @@ enum tec_status tec_resize_plan(const struct tec_resize **out, const struct tec_
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the plan of a resize");
     plan->spec = *spec;
     TEC_TRY(place(plan, err));
-    TEC_TRY(tec_axis_plan(&plan->across, spec->in_width, plan->columns, spec->filter, spec->sharp,
-                          arena, err));
-    TEC_TRY(tec_axis_plan(&plan->down, spec->in_height, plan->rows, spec->filter, spec->sharp,
-                          arena, err));
+    TEC_TRY(tec_axis_plan(&plan->across, spec->in_width, plan->columns, spec, arena, err));
+    TEC_TRY(tec_axis_plan(&plan->down, spec->in_height, plan->rows, spec, arena, err));
     plan->first_row = spec->in_height;
     for (int i = 0; i < plan->rows; i++) {
         int low = plan->down.first[i], high = low + plan->down.count[i];

@@ -28,6 +28,8 @@ struct tec_resize_spec {
     bool sharp; /* no antialias: the filter is not widened when shrinking, as torch's interpolate
                  * without antialias; bilinear and bicubic (a = -0.75) only. false: as Pillow and
                  * torch with antialias (bicubic a = -0.5) */
+    bool half;  /* bytes by weights of 16 bits, as torch with antialias; bilinear and bicubic, not
+                 * sharp. false: as Pillow */
     float pad;  /* value of the padding, in the unit of the output: black is 0 for bytes and for
                  * [0, 1], -1 for [-1, 1] */
 };
@@ -46,7 +48,9 @@ size_t tec_resize_scratch(const struct tec_resize *plan);
 
 /* [in_height, in_width, channels] to [height, width, channels]; buffers must not overlap.
  * Bytes are computed as Pillow 9 to 12 do, bit for bit: 22-bit fixed-point weights, horizontal pass
- * first, each pass rounded to bytes. (Pillow 13 changed the order of the passes.) */
+ * first, each pass rounded to bytes. (Pillow 13 changed the order of the passes.) `half`: as torch
+ * on a CPU does, bit for bit: weights have as many bits after the point as leave the largest below
+ * 2^15. */
 void tec_resize_run_u8(const struct tec_resize *plan, unsigned char *out, const unsigned char *in,
                        void *scratch);
 

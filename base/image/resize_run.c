@@ -3,11 +3,15 @@
 
 #include <string.h>
 
-enum { HALF = 1 << (TEC_AXIS_BITS - 1) };
-
-static unsigned char clip(int32_t sum)
+/* Half of the last bit that stays. */
+static int32_t half_of(const struct tec_axis *axis)
 {
-    int32_t v = sum >> TEC_AXIS_BITS;
+    return 1 << (axis->bits - 1);
+}
+
+static unsigned char clip(int32_t sum, int bits)
+{
+    int32_t v = sum >> bits;
     return (unsigned char)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
@@ -18,25 +22,26 @@ static void across_u8(const struct tec_axis *axis, unsigned char *out, const uns
         memcpy(out, in, (size_t)axis->in * (size_t)channels);
         return;
     }
+    const int32_t half = half_of(axis);
     for (int i = 0; i < axis->out; i++) {
         const int32_t *w = axis->fixed + (size_t)i * (size_t)axis->taps;
         const unsigned char *p = in + (size_t)axis->first[i] * (size_t)channels;
         int n = axis->count[i];
         if (channels == 3) {
-            int32_t r = HALF, g = HALF, b = HALF;
+            int32_t r = half, g = half, b = half;
             for (int t = 0; t < n; t++, p += 3) {
                 r += p[0] * w[t];
                 g += p[1] * w[t];
                 b += p[2] * w[t];
             }
-            *out++ = clip(r);
-            *out++ = clip(g);
-            *out++ = clip(b);
+            *out++ = clip(r, axis->bits);
+            *out++ = clip(g, axis->bits);
+            *out++ = clip(b, axis->bits);
         } else {
-            int32_t v = HALF;
+            int32_t v = half;
             for (int t = 0; t < n; t++)
                 v += p[t] * w[t];
-            *out++ = clip(v);
+            *out++ = clip(v, axis->bits);
         }
     }
 }
@@ -65,12 +70,12 @@ static void down_u8(const struct tec_axis *axis, int i, unsigned char *out,
 {
     const int32_t *w = axis->fixed + (size_t)i * (size_t)axis->taps;
     for (size_t x = 0; x < n; x++)
-        sums[x] = HALF;
+        sums[x] = half_of(axis);
     for (int t = 0; t < axis->count[i]; t++)
         for (size_t x = 0; x < n; x++)
             sums[x] += rows[(size_t)t * n + x] * w[t];
     for (size_t x = 0; x < n; x++)
-        out[x] = clip(sums[x]);
+        out[x] = clip(sums[x], axis->bits);
 }
 
 static void down_f32(const struct tec_axis *axis, int i, float *out, const float *rows, size_t n)

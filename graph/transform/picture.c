@@ -116,8 +116,7 @@ static enum tec_status plan(struct tec_picture *p, int h, int w, const char *nam
     p->plan = NULL;
     p->shape = NULL;
     tec_arena_finish(&p->arena);
-    bool cuts =
-        p->reshapes && (p->reshape.kind == TEC_RESHAPE_PART || p->reshape.kind == TEC_RESHAPE_AREA);
+    bool cuts = p->reshapes && tec_reshape_cuts(p->reshape.kind);
     bool same = h == p->out_h && w == p->out_w && !cuts;
     if (!same && !p->resizes)
         return tec_fail(err, TEC_SHAPE,

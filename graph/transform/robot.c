@@ -99,16 +99,20 @@ static void read_resize(struct reading *r, struct tec_fields *top)
     }
 }
 
-/* What a resize by areas needs beside its word. */
-static void read_area(struct tec_robot *robot, struct tec_fields *top)
+/* What a resize that cuts a square needs beside its word. */
+static void read_edge(struct tec_robot *robot, struct tec_fields *top)
 {
-    bool area = robot->resize == TEC_RESIZE_RESHAPE && robot->reshape == TEC_RESHAPE_AREA;
+    bool cuts = robot->resize == TEC_RESIZE_RESHAPE && tec_reshape_edged(robot->reshape);
     bool edge = tec_fields_get(top, "edge"), middle = tec_fields_get(top, "middle");
-    if (area != edge || area != middle)
+    if (cuts && !(edge && middle))
         tec_fields_fail(top, TEC_MALFORMED,
-                        area ? "resize = \"letterbox-area\" needs 'edge', the side in pixels, and "
-                               "'middle', the part of it that stays"
-                             : "'edge' and 'middle' are of resize = \"letterbox-area\" only");
+                        "resize = \"%s\" needs 'edge', the side in pixels, and 'middle', the part "
+                        "of it that stays",
+                        tec_reshape_words()[robot->reshape]);
+    else if (!cuts && (edge || middle))
+        tec_fields_fail(top, TEC_MALFORMED,
+                        "'edge' and 'middle' are of resize = \"letterbox-area\", "
+                        "\"letterbox-middle\" and \"resize-middle\" only");
     robot->edge = tec_fields_int(top, "edge", 1, TEC_IMAGE_SIDE, 0);
     robot->middle = tec_fields_number(top, "middle", 1.0);
     if (!(robot->middle > 0.0 && robot->middle <= 1.0))
@@ -124,7 +128,7 @@ static enum tec_status read_cameras(struct reading *r, struct tec_fields *top)
     if (!robot->cameras)
         tec_fields_fail(top, TEC_NO_MEMORY, "no memory for cameras");
     read_resize(r, top);
-    read_area(robot, top);
+    read_edge(robot, top);
     robot->unknown_cameras =
         tec_fields_word(top, "unknown_cameras", unknown, COUNT(unknown), 0) == 1;
     robot->ignored = tec_fields_strings(top, "ignore", TEC_ROBOT_MAX_VALUES, &robot->n_ignored);

@@ -68,7 +68,7 @@ struct tec_robot {
     enum tec_robot_resize resize;
     enum tec_reshape_kind reshape; /* RESHAPE */
     unsigned char fill[3];         /* RESHAPE, box: colour of the padding */
-    int edge;                      /* RESHAPE, area: of the square that is cut, and */
+    int edge;                      /* RESHAPE, edged: of the square that is cut, and */
     double middle;                 /* how much of it stays */
     int picture_h, picture_w;      /* what the checkpoint says; 0 = nothing */
     const char **ignored;          /* request keys accepted and not looked at, "images/cam_low" */
