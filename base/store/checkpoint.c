@@ -92,7 +92,7 @@ static bool is_below(const char *name)
 }
 
 /* What LeRobot's preprocessor says of its tokenizer: the folder that was saved with the checkpoint,
- * and the name. */
+ * and the name, which in a step that takes pictures, too, is the model's. */
 static void read_tokenizer_step(struct tec_checkpoint *c, const char **saved)
 {
     const json_t *steps = json_object_get(c->preprocessor, "steps");
@@ -100,9 +100,12 @@ static void read_tokenizer_step(struct tec_checkpoint *c, const char **saved)
     for (size_t i = 0; i < json_array_size(steps); i++) {
         const json_t *step = json_array_get(steps, i);
         const char *kind = json_string_value(json_object_get(step, "registry_name"));
-        if (!kind || strcmp(kind, "tokenizer_processor") != 0)
-            continue;
         const json_t *config = json_object_get(step, "config");
+        const char *model = json_string_value(json_object_get(config, "model_name"));
+        if (!kind || strcmp(kind, "tokenizer_processor") != 0) {
+            c->tokenizer_name = model ? model : c->tokenizer_name;
+            continue;
+        }
         const json_t *artifacts = json_object_get(step, "artifacts");
         *saved = json_string_value(json_object_get(artifacts, "tokenizer_name"));
         c->tokenizer_name = json_string_value(json_object_get(config, "tokenizer_name"));

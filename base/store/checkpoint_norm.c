@@ -114,7 +114,7 @@ static enum tec_status list_tensors(json_t *into, const struct tec_tensors *stat
     for (size_t i = 0; i < tec_tensors_count(state); i++) {
         const struct tec_stored *t = tec_tensors_at(state, i);
         int64_t n = tec_stored_count(t);
-        if (t->dtype != TEC_F32 || n < 1 || n > MOST)
+        if ((t->dtype != TEC_F32 && t->dtype != TEC_F64) || n < 1 || n > MOST)
             continue;
         TEC_TRY(tec_tensors_read_f32(state, t, 0, values, (size_t)n, err));
         json_t *list = json_array();

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { MAX_NAME = 256, MAX_PARTS = 16 };
+enum { MAX_NAME = 256, MAX_PARTS = 16, MAX_NAMED = 2 };
 
 /* The picture features of a configuration in the order of the file, which a table would lose. */
 static json_t *cameras_of(const json_t *config)
@@ -280,7 +280,7 @@ static enum tec_status open_folder(json_t *folders, const char *key, const char 
 }
 
 /* A description that needs files of other models names their folders instead of saying what it is;
- * it is asked again with what they hold. */
+ * it is asked again with what they hold, and what they hold may name others, MAX_NAMED times. */
 static enum tec_status open_folders(json_t *given, const json_t *said,
                                     const struct tec_model_choice *choice, struct tec_error *err)
 {
@@ -307,7 +307,8 @@ static enum tec_status look(struct described *out, const struct tec_model_choice
     enum tec_status status = !*arch && choice->checkpoint
                                  ? recognise(out, choice, given, arch, heap, err)
                                  : evaluate(out, choice, arch, given, heap, err);
-    if (status == TEC_OK && json_object_get(out->json, "folders")) {
+    for (int i = 0; i < MAX_NAMED && status == TEC_OK && json_object_get(out->json, "folders");
+         i++) {
         status = open_folders(given, out->json, choice, err);
         drop(out);
         if (status == TEC_OK)

@@ -39,9 +39,12 @@ local sizes <const> = {
                       head_dim = 12, vocab_size = 256 } } },
 }
 
--- LeRobot's folders have the sizes in `geometry`, or not at all.
+-- LeRobot's folders have the sizes in `geometry`, or not at all. Its later ones of the same type are GR00T N1.7, by the
+-- names of their tensors.
 local c = given.config
-if c and c.type == "groot" then
+if c and c.type == "groot" and table_of(given.shapes)["backbone.model.model.visual.patch_embed.proj.weight"] then
+  return false
+elseif c and c.type == "groot" then
   c = c.geometry or sizes.full
 elseif c and c.model_type ~= "gr00t_n1_5" or given.shapes and not c then
   return false

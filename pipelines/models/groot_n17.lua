@@ -58,8 +58,31 @@ local defaults <const> = {
   vl_self_attention_cfg = { num_layers = 4, num_attention_heads = 32, attention_head_dim = 64 },
 }
 
+-- LeRobot's folders have no sizes: base_model_path names the folder that has them. What LeRobot says beside wins.
 local c = given.config
-if c and c.model_type ~= "Gr00tN1d7" or given.shapes and not c then
+local policy <const> = c and c.type == "groot" and c or nil
+local base <const> = policy and (policy.base_model_path or "nvidia/GR00T-N1.7-3B")
+if policy and not table_of(given.shapes)["backbone.model.model.visual.patch_embed.proj.weight"] then
+  return false
+elseif policy and type(base) ~= "string" then
+  error("base_model_path must be a name, is " .. tostring(base), 0)
+elseif policy and not table_of(given.folders).base then
+  return { folders = { base = base } }
+elseif policy then
+  c = {}
+  for key, value in pairs(table_of(given.folders.base.config)) do c[key] = value end
+  if c.model_type ~= "Gr00tN1d7" or c.type ~= nil then
+    error("base_model_path: " .. base .. " must be a Gr00tN1d7, is "
+          .. tostring(c.type or c.model_type), 0)
+  end
+  for _, name in ipairs { "max_state_dim", "max_action_dim" } do
+    if (policy[name] or 132) ~= (c[name] or 132) then
+      error("config.json: " .. name .. ": is " .. tostring(policy[name] or 132) .. ", but that of " .. base .. " is "
+            .. tostring(c[name] or 132), 0)
+    end
+  end
+  if policy.num_inference_timesteps ~= nil then c.num_inference_timesteps = policy.num_inference_timesteps end
+elseif c and c.model_type ~= "Gr00tN1d7" or given.shapes and not c then
   return false
 elseif not c then
   if given.arch ~= "groot_n17" then return false end
@@ -71,7 +94,7 @@ local name <const> = c.model_name == nil and COSMOS or c.model_name
 if type(name) ~= "string" then error("model_name must be a name, is " .. tostring(name), 0) end
 local vlm = c.vlm
 if given.config then vlm = name ~= COSMOS and table_of(given.folders).vlm or nil end
-if given.config and name ~= COSMOS and not vlm then return { folders = { vlm = name } } end
+if given.config and name ~= COSMOS and not vlm then return { folders = { base = policy and base, vlm = name } } end
 vlm = given.config and vlm and table_of(vlm.config) or vlm or cosmos
 if vlm.model_type ~= nil and vlm.model_type ~= "qwen3_vl" then
   error("model_name: " .. name .. " must be a qwen3_vl, is " .. tostring(vlm.model_type), 0)
@@ -124,7 +147,9 @@ return include("common/groot_family.lua")({
   name = "groot_n17", backbone = B, text = B .. "model.language_model.", head = B .. "lm_head.weight",
   ignored = { B .. "lm_head.weight", B .. "model.language_model.norm.weight" },
   embodiments = { oxe_droid_relative_eef_relative_joint = 24, xdof_relative_eef_relative_joint = 27,
-                  real_g1_relative_eef_relative_joints = 25, real_r1_pro_sharpa_relative_eef = 26,
+                  xdof_relative_eef_relative_joint_subtask = 27, real_g1_relative_eef_relative_joints = 25,
+                  real_r1_pro_sharpa_relative_eef = 26, real_r1_pro_sharpa_relative_eef_human = 26,
+                  real_r1_pro_sharpa_relative_eef_maxinsights = 26, real_r1_pro_sharpa_relative_eef_mecka = 26,
                   unitree_g1_full_body_with_waist_height_nav_cmd = 25, simpler_env_google = 0, simpler_env_widowx = 1,
                   libero_sim = 2, new_embodiment = 10 },
 }, {

@@ -215,7 +215,8 @@ if is_relative and not is_absolute then
 elseif is_absolute and not is_relative then
   refuse(absolute.at .. ".enabled", "relative_actions_processor of policy_preprocessor.json is not: "
          .. "places would leave with the state added")
-elseif config.use_relative_actions ~= nil and config.use_relative_actions ~= is_relative then
+elseif config.use_relative_actions ~= nil and config.use_relative_actions ~= is_relative
+  and not (kind.adds_state and kind.adds_state(unnormalizer)) then
   refuse(CONFIG .. "use_relative_actions", "is " .. tostring(config.use_relative_actions) .. ", but "
          .. "relative_actions_processor of policy_preprocessor.json " .. (is_relative and "is" or "is not")
          .. " enabled")
@@ -266,5 +267,5 @@ local robot <const> = {
   prompt  = prompt,
   execute = config.n_action_steps,
 }
-if kind.adapt then kind.adapt(robot, normalizer, unnormalizer) end
+if kind.adapt then kind.adapt(robot, normalizer, unnormalizer, before) end
 return robot

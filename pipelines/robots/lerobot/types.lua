@@ -12,8 +12,9 @@
 -- normal  true: pictures are normalised as the processor says
 -- packs   the step that normalises in place of normalizer_processor, and unpacks, that in place of
 --         unnormalizer_processor: adapt writes what they do
--- adapt   function(robot, before, after): changes the description that the common part made; those two steps, each
---         {at, config}
+-- adds_state function(step): whether the step that unpacks adds the state to actions that are its changes
+-- adapt   function(robot, before, after, all): changes the description that the common part made; those two steps, each
+--         {at, config}, and all of the preprocessor by their names
 -- rows    function(pictures, tokens, text): rows of a prompt; nil: pictures * tokens + text; without text
 --         those of the model
 return {

@@ -1,0 +1,13 @@
+-- Fields of a processor's step { at, config }: refusals at their place, and values that must be true or false.
+local fields <const> = {}
+
+function fields.refuse(step, field, what) error(step.at .. "." .. field .. ": " .. what, 0) end
+
+function fields.flag(step, name, otherwise)
+  local value = step.config[name]
+  if value == nil then value = otherwise end
+  if type(value) ~= "boolean" then fields.refuse(step, name, "must be true or false, is " .. tostring(value)) end
+  return value
+end
+
+return fields
