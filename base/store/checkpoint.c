@@ -169,13 +169,10 @@ static enum tec_status find_tokenizer(struct tec_checkpoint *c, struct tec_error
     bool failed = false;
     read_tokenizer_step(c, &saved);
     const char *named = c->tokenizer_name, *beside = folder_beside(c, &failed);
+    const char *below = named && is_below(named) ? named : "";
     const char *inside = beside ? beside + strlen("../") : NULL;
-    const char *folders[] = {saved && is_below(saved) ? saved : "",
-                             named && is_below(named) ? named : "",
-                             "",
-                             "tokenizer",
-                             inside,
-                             beside};
+    const char *folders[] = {
+        saved && is_below(saved) ? saved : "", below, "", "tokenizer", inside, beside};
     for (size_t f = 0; f < sizeof folders / sizeof folders[0] && !c->tokenizer; f++)
         for (int i = 0; folders[f] && i < 2 + (folders[f] == beside) && !c->tokenizer; i++) {
             c->tokenizer = existing(c, folders[f], names[i], &failed);

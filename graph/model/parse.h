@@ -12,8 +12,8 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err);
 enum tec_status tec_parse_vision(struct tec_model *model, json_t *json, struct tec_error *err);
 enum tec_status tec_parse_head(struct tec_model *model, json_t *json, struct tec_error *err);
 
-/* Options of words: {kind, group, minus?, ordered?}; {theta, f32?, stretch?, sections?}; {name, rows, buckets,
- * distance}, whose name is borrowed. */
+/* Options of words: {kind, group, minus?, ordered?}; {theta, f32?, stretch?, sections?}; {name,
+ * rows, buckets, distance}, whose name is borrowed. */
 enum tec_status tec_parse_packing(struct tec_packing *packing, json_t *json, struct tec_error *err);
 enum tec_status tec_parse_rotation(struct tec_rotation *rotation, json_t *json,
                                    struct tec_error *err);
