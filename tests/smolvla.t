@@ -70,7 +70,7 @@ EOF
     ok $? "$1 = $2 is refused"
 }
 refused resize_imgs_with_padding '[32, 40]' 'two equal numbers'
-refused resize_imgs_with_padding '[36, 36]' 'squares: side 4; must be 2 .. 16, once, and divide a side of 9'
+refused resize_imgs_with_padding '[36, 36]' 'squares: side 4; must be 2 .. 16, everywhere the same, and divide a side of 9'
 refused attention_mode '"other"' 'attention_mode must be'
 refused num_expert_layers 3 'do not divide'
 refused num_vlm_layers 2.5 'must be a whole number'
