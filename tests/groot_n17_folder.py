@@ -36,7 +36,7 @@ def numbers(size, rows=None):
     width[..., 1:2] = 0.0
     made = {"min": middle - width, "max": middle + width, "q01": middle - 0.9 * width, "q99": middle + 0.9 * width,
             "mean": middle, "std": 0.4 * width}
-    return {name: numpy.float32(x).tolist() for name, x in made.items()}
+    return {name: x.tolist() for name, x in made.items()}
 
 
 def step(name, config, state=None):
@@ -208,6 +208,8 @@ def both(folder, text, said, names):
         asked += ["--input", "%s=@%s/made.safetensors#%s" % (key, folder.path, name)]
     model = numpy.float32(chunk(plain, *asked))
     transform = folder.config["action_decode_transform"]
+    if transform == "auto":
+        transform = "libero" if folder.config.get("embodiment_tag") == "libero_sim" else None
     if folder.unpacks == VECTOR:
         return numpy.array(by_folder), stated.vector(model, folder.stats, folder.unpack, transform), model
     return numpy.array(by_folder), stated.groups(model, STATE_VALUE, folder.pack, folder.unpack, transform), model
@@ -300,6 +302,21 @@ def grippers_of_libero():
     got = agree(vector)
     check(set(got[:, 6]) <= {-1.0, 0.0, 1.0}, got[:, 6].tolist())
 
+    def added(f):  # the step behind adds the state to a gripper that has been turned
+        edit(f)
+        f.unpack.update(use_relative_action=False)
+        names = [str(i) for i in range(7)]
+        f.before = [step("relative_actions_processor", {"enabled": True, "exclude_joints": [], "action_names": names})]
+        f.after = [step("absolute_actions_processor", {"enabled": True})]
+    agree(added, groups=True, names=("wrist", "front"), rows=5, after=lambda x, folder: x + numpy.float32(STATE_VALUE[:7]))
+
+    def by_its_tag(f):  # auto: the tag decides
+        edit(f)
+        f.config.update(action_decode_transform="auto")
+    got = agree(by_its_tag, groups=True, names=("wrist", "front"), rows=5)
+    check(set(got[:, 6]) <= {-1.0, 0.0, 1.0}, got[:, 6].tolist())
+    agree(lambda f: f.config.update(action_decode_transform="auto"), groups=True, names=("wrist", "front"), rows=5)
+
 
 @test
 def the_written_pipeline_is_the_folder():
@@ -374,6 +391,8 @@ def what_is_wrong_with_a_step_is_refused_at_its_place():
     refused("video_modality_keys: must list names", of("pack", video_modality_keys=[1]))
     refused("'front' stands twice", of("pack", video_modality_keys=["front", "front"]))
     refused('input_features["observation.images.wrist"]: is not among', of("pack", video_modality_keys=["front"]))
+    refused('input_features["observation.image"]: does not begin with observation.images', lambda f: (
+        f.config["input_features"].update({"observation.image": {"type": "VISUAL", "shape": [3, 8, 8]}})))
     refused("must have 7 numbers observation.state.min", lambda f: f.stats.pop("observation.state"))
     refused("must have 7 numbers observation.state.min", lambda f: f.stats.update({"observation.state": numbers(6)}))
     refused("must have 5 numbers action.min", lambda f: f.stats.pop("action"))
@@ -383,6 +402,11 @@ def what_is_wrong_with_a_step_is_refused_at_its_place():
             of("unpack", libero_gripper_action=True))
     refused("libero_gripper_action: is false, but", of("config", action_decode_transform="libero"))
     refused("action_decode_transform: must be auto, none or libero, is flip", of("config", action_decode_transform="flip"))
+    refused("action_decode_transform: must be said for libero_sim", lambda f: (
+        f.config.update(embodiment_tag="libero_sim"), f.config.pop("action_decode_transform", None),
+        f.pack.update(embodiment_tag="libero_sim")))
+    refused("chunk_size: must be a number of rows, is 0", of("config", chunk_size=0))
+    refused("n_action_steps: 40 of a chunk_size of 5", of("config", chunk_size=5, n_action_steps=40))
     refused("tokenizer_assets_repo: is of GR00T N1.5", of("config", tokenizer_assets_repo="lerobot/eagle"))
     refused("action_decode_transform: is libero, but", of("unpack", action_decode_transform="libero"), True)
 

@@ -443,6 +443,15 @@ TEST(reshapes_are_refused)
     CHECK(strstr(err.message, "a square of 65535 x 65535 pixels"));
     spec.in_height = 300;
     CHECK_INT(plan_reshape(spec, &err), ==, TEC_OK);
+    spec = (struct tec_reshape_spec){.kind = TEC_RESHAPE_MIDDLE,
+                                     .in_height = 65535,
+                                     .in_width = 3,
+                                     .height = 224,
+                                     .width = 224,
+                                     .edge = 4096,
+                                     .middle = 0.95};
+    CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID);
+    CHECK(strstr(err.message, "65535 lines of 4096 pixels between two resizes"));
 }
 
 /* The results are those of OpenCV 4.13 and Pillow 12.3: copyMakeBorder, resize with INTER_AREA, the

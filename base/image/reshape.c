@@ -91,8 +91,8 @@ static void measure_edged(struct tec_reshape *r, size_t first, size_t second)
     r->inner = r->inner < last ? last : r->inner;
 }
 
-/* The square around a picture, where it is to be one: an odd difference is one pixel more behind.
- */
+/* The square around a picture, where it is to be one: of an odd difference one pixel more is
+ * behind. */
 static enum tec_status place_box(struct tec_reshape *r, bool boxes, struct tec_error *err)
 {
     const struct tec_reshape_spec *s = &r->spec;
@@ -104,6 +104,10 @@ static enum tec_status place_box(struct tec_reshape *r, bool boxes, struct tec_e
     if ((int64_t)most * most > TEC_IMAGE_PIXELS)
         return tec_fail(err, TEC_INVALID, "a square of %d x %d pixels; it may have at most %d",
                         most, most, TEC_IMAGE_PIXELS);
+    if (!boxes && (int64_t)s->in_height * s->edge > TEC_IMAGE_PIXELS) /* between its two passes */
+        return tec_fail(err, TEC_INVALID,
+                        "%d lines of %d pixels between two resizes; there may be at most %d pixels",
+                        s->in_height, s->edge, TEC_IMAGE_PIXELS);
     r->boxed_h = boxes ? longer : s->in_height;
     r->boxed_w = boxes ? longer : s->in_width;
     r->pad_y = (r->boxed_h - s->in_height) / 2;

@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What happens to a picture whose shape is not the model's. All but part, area and middle resize
- * bytes with Pillow's antialiased bicubic filter. stretch   to height x width, whatever the shape.
+/* What happens to a picture whose shape is not the model's. Where nothing else is said, bytes
+ * are resized with Pillow's antialiased bicubic filter.
+ *   stretch   to height x width, whatever the shape.
  *   box       first padded to a square: (longer - shorter) / 2, truncated, on both sides, so that
  *             an odd difference leaves it one pixel short; then as crop.
  *   crop      the shorter side to the model's, the longer to (int)(side * longer / shorter), then

@@ -10,4 +10,10 @@ function fields.flag(step, name, otherwise)
   return value
 end
 
+-- The float32 number nearest to x, by Veltkamp's splitting.
+function fields.single(x)
+  local far <const> = x * 536870913.0 -- 2^29 + 1
+  return far - (far - x)
+end
+
 return fields

@@ -2,7 +2,7 @@
 -- steps, { at, config } each. A group that is relative is added to the state's group of its name.
 local columns <const> = include "modality/columns.lua"
 local fields <const> = include "lerobot/groot_fields.lua"
-local refuse <const>, flag <const> = fields.refuse, fields.flag
+local refuse <const>, flag <const>, single <const> = fields.refuse, fields.flag, fields.single
 
 -- Words of an action's configuration, in either case.
 local words <const> = {
@@ -35,6 +35,15 @@ local function statistics(step)
   local all <const> = step.config.raw_stats
   if type(all) ~= "table" then refuse(step, "raw_stats", "must be there: actions are made of groups") end
   return all
+end
+
+-- The same with all numbers in float32, as LeRobot takes them.
+local function singles(value)
+  if math.type(value) then return single(value + 0.0) end
+  if type(value) ~= "table" then return value end
+  local out <const> = {}
+  for key, one in pairs(value) do out[key] = singles(one) end
+  return out
 end
 
 -- Where the state's groups begin.
@@ -72,8 +81,18 @@ local function told(after)
   return { modality_keys = m.modality_keys, delta_indices = m.delta_indices, action_configs = configs }
 end
 
--- Writes robot.actions. What comes out gives the column of the group `gripper`.
-return function(robot, pack, after)
+-- The column of the group `gripper`.
+local function gripper_of(after, outputs)
+  local at = 0
+  for _, group in ipairs(outputs) do
+    if group.name == "gripper" and group.size == 1 then return at + 1 end
+    at = at + group.size
+  end
+  refuse(after, "modality_config.action.modality_keys", "the action of LIBERO needs a group 'gripper' of one column")
+end
+
+-- Writes robot.actions. turn: what is done to the gripper's column, before the state is added by the step behind; or nil.
+return function(robot, pack, after, turn)
   local options <const> = { percentiles = flag(after, "use_percentiles", false),
                             relative = flag(after, "use_relative_action", false) }
   if options.relative and robot.actions.ops then
@@ -81,7 +100,7 @@ return function(robot, pack, after)
   end
   local action <const>, changes <const> = told(after), robot.actions.ops or {}
   local measured <const> = { first = options.relative and measured_of(pack, robot.state.inputs[1].size) or {} }
-  local made <const> = columns.actions(action, statistics(after), options, {
+  local made <const> = columns.actions(action, singles(statistics(after)), options, {
     fields = after.at .. ".modality_config", statistics = after.at .. ".raw_stats" }, measured)
 
   local dim <const>, size <const> = after.config.env_action_dim or 0, robot.actions.size
@@ -93,18 +112,11 @@ return function(robot, pack, after)
     refuse(after, "modality_config.action.modality_keys", "the groups make " .. made.size .. " columns, the action of "
            .. "config.json has " .. size .. " entries")
   end
+  robot.actions = { size = size, ops = made.ops, relative = made.changes, max_rows = #action.delta_indices,
+                    limits = made.limits }
+  if turn then turn(robot, gripper_of(after, made.outputs)) end
   for _, op in ipairs(changes) do
     made.ops[#made.ops + 1] = op
     for _, i in ipairs(op.at) do made.limits.min[i], made.limits.max[i] = false, false end
-  end
-  robot.actions = { size = size, ops = made.ops, relative = made.changes, max_rows = #action.delta_indices,
-                    limits = made.limits }
-  return function()
-    local at = 0
-    for _, group in ipairs(made.outputs) do
-      if group.name == "gripper" and group.size == 1 then return at + 1 end
-      at = at + group.size
-    end
-    refuse(after, "modality_config.action.modality_keys", "the action of LIBERO needs a group 'gripper' of one column")
   end
 end

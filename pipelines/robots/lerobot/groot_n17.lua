@@ -11,6 +11,9 @@ local PACKS <const>, SEES <const> = "groot_n1_7_pack_inputs_v1", "groot_n1_7_vlm
 local VECTOR <const>, GROUPS <const> = "groot_action_unpack_unnormalize_v2", "groot_n1_7_action_decode_v1"
 local CONFIG <const> = "config.json: "
 
+-- Names that begin with the first are from it on and before the second.
+local IMAGES <const>, BEHIND <const> = "observation.images", "observation.imaget"
+
 -- Numbers of the kinds of robots that the model's description has, too.
 local published <const> = {
   oxe_droid_relative_eef_relative_joint = 24, xdof_relative_eef_relative_joint = 27,
@@ -39,6 +42,13 @@ end
 local function order(robot, pack)
   local keys <const> = pack.config.video_modality_keys
   vector.by_slot(robot.cameras)
+  for _, camera in ipairs(robot.cameras) do
+    local lone <const> = camera.slot == "observation.image" and #robot.cameras == 1
+    if (camera.slot < IMAGES or camera.slot >= BEHIND) and not lone then
+      error(CONFIG .. 'input_features["' .. camera.slot .. '"]: does not begin with ' .. IMAGES
+            .. ", so LeRobot drops it: take it out of the features", 0)
+    end
+  end
   if keys == nil or type(keys) == "table" and next(keys) == nil then return end
   if not columns.is_list(keys) then refuse(pack, "video_modality_keys", "must list names") end
   local by_name, taken, ordered = {}, {}, {}
@@ -114,6 +124,9 @@ end
 local function is_libero(after)
   local config <const>, own <const> = given.config, after.config
   local word = config.action_decode_transform
+  if word == nil and config.embodiment_tag == "libero_sim" then -- absent is auto, null is none: they look alike here
+    error(CONFIG .. "action_decode_transform: must be said for libero_sim, auto, none or libero", 0)
+  end
   if word == "auto" then word = config.embodiment_tag == "libero_sim" and "libero" or nil end
   if word == "none" or word == "" then word = nil end
   if word ~= nil and word ~= "libero" then
@@ -239,8 +252,7 @@ return {
     robot.state.normalised = vector.to_model(vector.part(pack, PACKS, "observation.state", measured.size),
                                              flag(pack, "clip_outliers", true))
     if unpacks() == GROUPS then
-      local gripper <const> = actions_of_groups(robot, pack, after)
-      if is_libero(after) then turn_gripper(robot, gripper()) end
+      actions_of_groups(robot, pack, after, is_libero(after) and turn_gripper or nil)
     else
       actions_of_vector(robot, after)
     end
@@ -251,6 +263,12 @@ return {
                      default = "Perform the task." }
     -- A chunk is as long as the model's, the configuration's and the groups' are.
     local chunk <const> = given.config.chunk_size
+    if chunk ~= nil and (math.type(chunk) ~= "integer" or chunk < 1) then
+      error(CONFIG .. "chunk_size: must be a number of rows, is " .. tostring(chunk), 0)
+    end
+    if chunk and math.type(robot.execute) and robot.execute > chunk and robot.execute ~= 50 then -- LeRobot: 50 is 40
+      error(CONFIG .. "n_action_steps: " .. robot.execute .. " of a chunk_size of " .. chunk, 0)
+    end
     for _, most in pairs { chunk or false, robot.actions.max_rows or false,
                            given.numbers and given.numbers.horizon or false } do
       if math.type(most) == "integer" and math.type(robot.execute) and robot.execute > most then

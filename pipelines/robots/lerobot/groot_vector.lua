@@ -1,8 +1,8 @@
 -- What folders of GR00T N1.5 and N1.7 share: a vector that goes from its smallest to its largest value, and pictures in
 -- the order of their names.
+local fields <const> = include "lerobot/groot_fields.lua"
+local refuse <const>, single <const> = fields.refuse, fields.single
 local vector <const> = {}
-
-local function refuse(step, field, what) error(step.at .. "." .. field .. ": " .. what, 0) end
 
 -- The vector `feature` of the step `name`, as experiment/steps.lua wants it.
 function vector.part(step, name, feature, size)
@@ -19,12 +19,6 @@ function vector.part(step, name, feature, size)
     if low[i] > high[i] then refuse(step, "normalize_min_max", feature .. ".min exceeds .max in entry " .. i) end
   end
   return { key = feature, size = size, mode = "min_max", statistics = { min = low, max = high } }
-end
-
--- The float32 number nearest to x, by Veltkamp's splitting.
-local function single(x)
-  local far <const> = x * 536870913.0 -- 2^29 + 1
-  return far - (far - x)
 end
 
 -- 2 (x - min) / (max - min) - 1 as LeRobot computes it, every step in float32; 0 where nothing ever moved. clip: held

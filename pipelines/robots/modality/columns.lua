@@ -30,25 +30,28 @@ local function numbers(where, statistics, name, size)
   local lists <const> = type(values[1]) == "table" and values or { values }
   if not columns.is_list(lists[1]) then refuse(where .. "." .. name, "must list numbers") end
   size = size or #lists[1]
-  for _, list in ipairs(lists) do
+  local out <const> = {}
+  for row, list in ipairs(lists) do
     if not columns.is_list(list) or #list ~= size then
       refuse(where .. "." .. name, "must list " .. size .. " numbers" .. (#lists > 1 and " a row" or ""))
     end
-    for _, x in ipairs(list) do
+    out[row] = {}
+    for i, x in ipairs(list) do
       if not math.type(x) then refuse(where .. "." .. name, "must list numbers") end
+      out[row][i] = x + 0.0 -- whole numbers would wrap where they are subtracted
     end
   end
-  return lists
+  return out
 end
 
--- From low to high, by row: 2^1000 keeps what is computed of them finite.
+-- From low to high, by row: below 2^127 their distance is a float32.
 local function bounds(where, own, low_name, high_name)
   local low <const> = numbers(where, own, low_name)
   local high <const> = numbers(where, own, high_name, #low[1])
   for row = 1, math.max(#low, #high) do
     local a <const>, b <const> = low[math.min(row, #low)], high[math.min(row, #high)]
     for i = 1, #a do
-      if not (a[i] <= b[i] and math.max(-a[i], b[i]) < 2.0 ^ 1000) then
+      if not (a[i] <= b[i] and math.max(-a[i], b[i]) < 2.0 ^ 127) then
         refuse(where, low_name .. " " .. a[i] .. " must not be above " .. high_name .. " " .. b[i])
       end
     end
