@@ -68,7 +68,7 @@ void tec_fill_features(const struct tec_plan *plan, struct tec_plan_part *part, 
     int rows = tec_prefix_rows(plan, o), first = plan->prefixes.first[region];
     const struct tec_rotation *sections = tec_sections(m);
     int picture = 0, text = 0, pos = 0, place = 0, seen = 0;
-    if (t->n_turns)
+    if (sections)
         *t->n_turns = 0; /* a text without a picture */
     for (int i = 0; i < o->n_text; i++) {
         bool mark = o->ids[i] == tec_model_mark(m);

@@ -91,7 +91,7 @@ local function gripper_of(after, outputs)
   refuse(after, "modality_config.action.modality_keys", "the action of LIBERO needs a group 'gripper' of one column")
 end
 
--- Writes robot.actions. turn: what is done to the gripper's column, before the state is added by the step behind; or nil.
+-- Writes robot.actions. turn: what is done to the gripper's column before the step behind adds the state; or nil.
 return function(robot, pack, after, turn)
   local options <const> = { percentiles = flag(after, "use_percentiles", false),
                             relative = flag(after, "use_relative_action", false) }
