@@ -9,6 +9,7 @@ the same actions. `stated` are the same functions, held to that code by tests/fi
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -385,7 +386,10 @@ def what_is_wrong_with_a_step_is_refused_at_its_place():
     refused("max_state_dim: must be a whole number, is 21", lambda f: (
         of("pack", max_state_dim="21")(f), of("config", max_state_dim="21")(f)))
     refused("state_horizon: must be 1, is 2", of("pack", state_horizon=2))
-    refused("video_horizon: pictures of 2 times", of("pack", video_horizon=2))
+    refused("state_horizon: must be 1, is false", of("pack", state_horizon=False))
+    refused("video_horizon: must be 1, is 2", of("pack", video_horizon=2))
+    refused("language_key: must be a name, is 5", of("pack", language_key=5))
+    refused("language_key: must be a name, is ", of("pack", language_key=""))
     refused("formalize_language: must be true or false, is yes", of("pack", formalize_language="yes"))
     refused("clip_outliers: must be true or false", of("pack", clip_outliers=1))
     refused("video_modality_keys: must list names", of("pack", video_modality_keys=[1]))
@@ -443,6 +447,7 @@ def what_is_wrong_with_groups_is_refused():
             ("action.modality_keys: must list names", of("action", modality_keys=["arm", 1])),
             ("'arm' stands twice", of("action", modality_keys=["arm", "arm", "hand"])),
             ("action.delta_indices: must list steps", of("action", delta_indices=None)),
+            ("action.delta_indices: must list steps", of("action", delta_indices=["a", 1, 2, 3, 4])),
             ("action.action_configs: must have one for each of 3", of("action", action_configs=None)),
             ("action.action_configs: must have one for each of 3", of("action", action_configs=[{}])),
             ("mean_std_embedding_keys: is not supported", of("action", mean_std_embedding_keys=["arm"])),
@@ -469,6 +474,17 @@ def what_is_wrong_with_groups_is_refused():
                 f.before.append(step("relative_actions_processor", {"enabled": True, "exclude_joints": []})),
                 f.after.append(step("absolute_actions_processor", {"enabled": True}))))):
         refused(words, edit, True)
+
+
+@test
+def a_description_and_its_folder_know_the_same_robots():
+    def numbers_in(path, name):
+        block = re.search(name + r"[^{]*{([^}]*)}", open("pipelines/" + path).read()).group(1)
+        return dict(re.findall(r"(\w+)\s*=\s*(\d+)", block))
+    for name in ("groot_n15", "groot_n17"):
+        of_model = numbers_in("models/%s.lua" % name, "embodiments")
+        of_folder = numbers_in("robots/lerobot/%s.lua" % name, "published")
+        check(of_folder and of_model == of_folder, of_model, of_folder)
 
 
 @test

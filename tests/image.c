@@ -454,54 +454,6 @@ TEST(reshapes_are_refused)
     CHECK(strstr(err.message, "65535 lines of 4096 pixels between two resizes"));
 }
 
-/* The results are those of OpenCV 4.13 and Pillow 12.3: copyMakeBorder, resize with INTER_AREA, the
- * middle, resize with INTER_AREA again, Image.resize. */
-TEST(squares_are_cut_by_areas)
-{
-    static const struct {
-        int h, w, edge;
-        double middle;
-        int side;
-        uint64_t hash; /* FNV-1a */
-    } cases[] = {
-        {30, 47, 64, 0.95, 56, 0xfc385f7810943303U},
-        {96, 128, 64, 0.95, 56, 0x21439e1b1a88698eU},
-        {61, 20, 64, 0.9, 70, 0x733e7c44315f35bU},
-        {128, 128, 64, 1.0, 64, 0x8168938978e7def8U},
-        {480, 640, 256, 0.95, 252, 0x84d43e276b590dc4U},
-    };
-    struct tec_error err = {0};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct tec_heap heap = {0};
-        struct tec_arena arena;
-        const struct tec_reshape *plan = NULL;
-        tec_arena_init(&arena, &heap);
-        const struct tec_reshape_spec spec = {.kind = TEC_RESHAPE_AREA,
-                                              .in_height = cases[i].h,
-                                              .in_width = cases[i].w,
-                                              .height = cases[i].side,
-                                              .width = cases[i].side,
-                                              .edge = cases[i].edge,
-                                              .middle = cases[i].middle};
-        REQUIRE(tec_reshape_plan(&plan, &spec, &arena, &err) == TEC_OK);
-        size_t n = (size_t)cases[i].h * (size_t)cases[i].w * 3;
-        size_t made = (size_t)cases[i].side * (size_t)cases[i].side * 3;
-        unsigned char *in = tec_arena_push(&arena, n, 1, 64);
-        unsigned char *out = tec_arena_push(&arena, made, 1, 64);
-        void *scratch = tec_arena_push(&arena, tec_reshape_scratch(plan), 1, 64);
-        REQUIRE(in && out && scratch);
-        for (size_t k = 0; k < n; k++)
-            in[k] = (unsigned char)((31 * k + k / 97) % 251);
-        tec_reshape_run(plan, out, in, scratch);
-        uint64_t hash = 0xcbf29ce484222325U;
-        for (size_t k = 0; k < made; k++)
-            hash = (hash ^ out[k]) * 0x100000001b3U;
-        CHECK(hash == cases[i].hash);
-        tec_arena_finish(&arena);
-        CHECK_INT(heap.live, ==, 0);
-    }
-}
-
 TEST(shorter_edge_truncates)
 {
     int height = 37, width = 53;

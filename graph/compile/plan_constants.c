@@ -18,8 +18,8 @@ enum tec_status tec_plan_constant(struct tec_plan *p, size_t size, void *out, st
     return TEC_OK;
 }
 
-/* Room for `rows` rows of cos and sin of the pairs of a head; *line is one of them in host memory.
- */
+/* Room for `rows` rows of cos and sin of the pairs of a head; *line is room for one of them on the
+ * host. */
 static enum tec_status take_angles(struct tec_plan *p, int rows, int head_dim, float **out,
                                    float **line, struct tec_error *err)
 {

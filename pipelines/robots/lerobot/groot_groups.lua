@@ -67,6 +67,9 @@ end
 local function told(after)
   local m <const>, at <const> = modality(after, "action"), "modality_config.action"
   if not columns.is_list(m.delta_indices) then refuse(after, at .. ".delta_indices", "must list steps") end
+  for _, one in ipairs(m.delta_indices) do
+    if math.type(one) ~= "integer" then refuse(after, at .. ".delta_indices", "must list steps") end
+  end
   if not columns.is_list(m.action_configs) then
     refuse(after, at .. ".action_configs", "must have one for each of " .. #m.modality_keys .. " modality_keys")
   end

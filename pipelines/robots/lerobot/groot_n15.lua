@@ -2,6 +2,7 @@
 -- smallest to their largest value; pictures stand in the order of their names.
 local steps <const> = include "experiment/steps.lua"
 local vector <const> = include "lerobot/groot_vector.lua"
+local refuse <const> = include("lerobot/groot_fields.lua").refuse
 
 -- Numbers of the kinds of robots that the model's description has, too.
 local published <const> = { new_embodiment = 31, oxe_droid = 17, agibot_genie1 = 26, gr1 = 24, so100 = 2,
@@ -10,8 +11,6 @@ local PACKS <const>, UNPACKS <const> = "groot_pack_inputs_v3", "groot_action_unp
 
 -- Rows of the chat around the task, and of the task.
 local MOST <const> = 256
-
-local function refuse(step, field, what) error(step.at .. "." .. field .. ": " .. what, 0) end
 
 local LATER <const> = "is of GR00T N1.7, as LeRobot 0.6 saves it, of whose steps the processors have none"
 

@@ -204,11 +204,13 @@ local function check_robot(pack)
   if config.tokenizer_assets_repo ~= nil then
     error(CONFIG .. "tokenizer_assets_repo: is of GR00T N1.5, but the processors' steps are of N1.7", 0)
   end
-  if (own.state_horizon or 1) ~= 1 then
-    refuse(pack, "state_horizon", "must be 1, is " .. tostring(own.state_horizon))
+  for _, name in ipairs { "state_horizon", "video_horizon" } do
+    if own[name] ~= nil and own[name] ~= 1 then
+      refuse(pack, name, "must be 1, is " .. tostring(own[name]) .. ": observations of several times are not supported")
+    end
   end
-  if (own.video_horizon or 1) ~= 1 then
-    refuse(pack, "video_horizon", "pictures of " .. tostring(own.video_horizon) .. " times are not supported")
+  if own.language_key ~= nil and (type(own.language_key) ~= "string" or own.language_key == "") then
+    refuse(pack, "language_key", "must be a name, is " .. tostring(own.language_key))
   end
 end
 
@@ -257,8 +259,8 @@ return {
       actions_of_vector(robot, after)
     end
     robot.norm = { mode = "none" }
-    local key <const>, words <const> = own.language_key, flag(pack, "formalize_language", true)
-    robot.prompt = { input = type(key) == "string" and key or "task", max_tokens = MOST,
+    local words <const> = flag(pack, "formalize_language", true)
+    robot.prompt = { input = own.language_key or "task", max_tokens = MOST,
                      template = (words and "qwen3_vl_words" or "qwen3_vl") .. #robot.cameras,
                      default = "Perform the task." }
     -- A chunk is as long as the model's, the configuration's and the groups' are.
