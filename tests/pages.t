@@ -14,7 +14,7 @@ script() {
 }
 for shell in bash zsh fish; do script $shell; done
 "$T" completion csh >"$W/out" 2>"$W/err"
-[ $? -eq 2 ] && grep -q "bash, fish and zsh" "$W/err"; ok $? "a shell that is none is refused"
+[ $? -eq 2 ] && grep -q "'csh' is none of bash|fish|zsh" "$W/err"; ok $? "a shell that is none is refused"
 
 # completes WANTED WORDS...: what bash offers for the last of the words.
 completes() {
@@ -28,6 +28,8 @@ completes check tectum che
 completes "text json" tectum run --format ''
 completes --random-weights tectum run --random-w
 completes "dot svg html mermaid json text" tectum graph -T ''
+completes "set status" tectum policy s
+completes "check completion" tectum man c
 completes README.md tectum check READ
 
 # Manual pages: every verb has one, and each of its options is in it.

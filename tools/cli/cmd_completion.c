@@ -48,7 +48,13 @@ static void bash_verb(const struct tec_verb *verb, FILE *out)
     for (int g = 0; g < n; g++)
         for (int i = 0; i < groups[g].n; i++)
             fprintf(out, " --%s", groups[g].options[i].name);
-    fputs("'\n        case $before in\n", out);
+    fputs("'\n", out);
+    if (verb->command->words) {
+        fputs("        [ \"$COMP_CWORD\" -ne 2 ] || words='", out);
+        print_words(verb->command->words, out);
+        fputs("'\n", out);
+    }
+    fputs("        case $before in\n", out);
     for (int g = 0; g < n; g++)
         for (int i = 0; i < groups[g].n; i++) {
             const struct tec_option *o = &groups[g].options[i];
@@ -144,6 +150,11 @@ static void print_zsh(const struct tec_verbs *verbs, FILE *out)
         for (int g = 0; g < n; g++)
             for (int k = 0; k < groups[g].n; k++)
                 zsh_option(&groups[g].options[k], out);
+        if (verbs->verb[i].command->words) {
+            fputs(" \\\n            '1: :(", out);
+            print_words(verbs->verb[i].command->words, out);
+            fputs(")'", out);
+        }
         fputs(" \\\n            '*:file:_files' ;;\n", out);
     }
     fputs("    esac\n}\ncompdef _tectum tectum\n", out);
@@ -181,6 +192,11 @@ static void print_fish(const struct tec_verbs *verbs, FILE *out)
         for (int g = 0; g < n; g++)
             for (int k = 0; k < groups[g].n; k++)
                 fish_option(verb->name, &groups[g].options[k], out);
+        if (verb->command->words) {
+            fprintf(out, "complete -c tectum -n '__fish_seen_subcommand_from %s' -a '", verb->name);
+            print_words(verb->command->words, out);
+            fputs("'\n", out);
+        }
     }
 }
 
@@ -192,13 +208,11 @@ static const struct {
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     const struct tec_verbs verbs = tec_verbs();
+    (void)err; /* the name is one of `words` */
     for (size_t i = 0; i < sizeof shells / sizeof shells[0]; i++)
-        if (strcmp(call->args.item[0], shells[i].name) == 0) {
+        if (strcmp(call->args.item[0], shells[i].name) == 0)
             shells[i].print(&verbs, call->out);
-            return TEC_OK;
-        }
-    return tec_fail(err, TEC_INVALID, "no completion for '%s'; there is bash, fish and zsh",
-                    call->args.item[0]);
+    return TEC_OK;
 }
 
 const struct tec_command tec_command_completion = {
@@ -210,5 +224,6 @@ const struct tec_command tec_command_completion = {
     .min_args = 1,
     .max_args = 1,
     .args = "the name of a shell",
+    .words = "bash|fish|zsh",
     .run = run,
 };

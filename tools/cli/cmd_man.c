@@ -159,12 +159,10 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         print_program(&verbs, call->out);
         return TEC_OK;
     }
-    for (int i = 0; i < verbs.n; i++)
-        if (strcmp(verbs.verb[i].name, call->args.item[0]) == 0) {
+    for (int i = 0; i < verbs.n; i++) /* `words` has refused what is no verb */
+        if (strcmp(verbs.verb[i].name, call->args.item[0]) == 0)
             print_verb(&verbs.verb[i], call->out);
-            return TEC_OK;
-        }
-    return tec_fail(err, TEC_INVALID, "no verb '%s'; tectum --help lists them", call->args.item[0]);
+    return TEC_OK;
 }
 
 const struct tec_command tec_command_man = {
@@ -176,5 +174,6 @@ const struct tec_command tec_command_man = {
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct man_options),
     .max_args = 1,
+    .words = tec_command_verbs,
     .run = run,
 };

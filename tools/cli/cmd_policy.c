@@ -6,8 +6,6 @@
 #include "tools/policy/live.h"
 #include "tools/policy/test.h"
 
-#include "base/nearest.h"
-
 #include <stddef.h>
 #include <string.h>
 
@@ -120,11 +118,9 @@ static enum tec_status run_gate(struct tec_invocation *call, struct tec_checks *
 
 /* --- policy load, fallback and the like --------------------------------------------------- */
 
-static enum tec_status run_live(struct tec_invocation *call, struct tec_checks *checks,
-                                struct tec_error *err)
+static enum tec_status run_live(struct tec_invocation *call, struct tec_error *err)
 {
     const struct policy_options *o = call->options;
-    (void)checks;
     if (any_check(o, &call->shared))
         return tec_fail(err, TEC_INVALID, "policy %s: only policy check takes --pipeline and such",
                         call->args.item[0]);
@@ -133,45 +129,17 @@ static enum tec_status run_live(struct tec_invocation *call, struct tec_checks *
 
 /* --- the verb ----------------------------------------------------------------------------- */
 
-struct action {
-    const char *name;
-    enum tec_status (*run)(struct tec_invocation *call, struct tec_checks *checks,
-                           struct tec_error *err);
-};
-
-enum { MAX_ACTIONS = 16 };
-
-static int list_actions(struct action actions[MAX_ACTIONS])
-{
-    int n = 0;
-    actions[n++] = (struct action){"check", run_gate};
-    actions[n++] = (struct action){"test", run_tests};
-    for (int i = 0; tec_live_orders[i] && n < MAX_ACTIONS; i++)
-        actions[n++] = (struct action){tec_live_orders[i], run_live};
-    return n;
-}
-
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
-    struct action actions[MAX_ACTIONS];
-    const char *names[MAX_ACTIONS], *name = call->args.item[0];
+    const char *action = call->args.item[0];
     struct tec_checks checks = {.arena = call->arena};
-    int n = list_actions(actions);
-    for (int i = 0; i < n; i++) {
-        names[i] = actions[i].name;
-        if (strcmp(actions[i].name, name) != 0)
-            continue;
-        if (actions[i].run != run_live)
-            TEC_TRY(tec_cli_need_root(call, err));
-        enum tec_status status = actions[i].run(call, &checks, err);
-        call->wrong |= checks.failed > 0;
-        return status;
-    }
-    const char *near = tec_nearest(name, names, n);
-    return tec_fail(err, TEC_INVALID,
-                    "policy: '%s' is none of check, test, load, fallback, reinstate, rollback, "
-                    "drop, set, status, reset, dump%s%s%s",
-                    name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    bool tests = strcmp(action, "test") == 0;
+    if (!tests && strcmp(action, "check") != 0)
+        return run_live(call, err);
+    TEC_TRY(tec_cli_need_root(call, err));
+    enum tec_status status = tests ? run_tests(call, &checks, err) : run_gate(call, &checks, err);
+    call->wrong |= checks.failed > 0;
+    return status;
 }
 
 const struct tec_command tec_command_policy = {
@@ -198,5 +166,6 @@ const struct tec_command tec_command_policy = {
     .min_args = 1,
     .max_args = -1,
     .args = "what to do: check, test, load, fallback, ...",
+    .words = "check|test|load|fallback|reinstate|rollback|drop|set|status|reset|dump",
     .run = run,
 };

@@ -26,6 +26,12 @@ static const struct tec_verb verbs[] = {
 };
 enum { N_VERBS = sizeof verbs / sizeof verbs[0] };
 
+const char tec_command_verbs[] =
+#define COMMAND(name, text) #name "|"
+#include "tools/cli/commands.def"
+#undef COMMAND
+    ;
+
 struct tec_verbs tec_verbs(void)
 {
     return (struct tec_verbs){verbs, N_VERBS};
@@ -111,14 +117,18 @@ static bool wants_help(int argc, char *const *argv)
     return false;
 }
 
-static enum tec_status check_count(const struct tec_command *c, const struct tec_words *args,
-                                   struct tec_error *err)
+static enum tec_status check_arguments(const struct tec_command *c, struct tec_invocation *call,
+                                       struct tec_error *err)
 {
+    const struct tec_words *args = &call->args;
+    int which;
     if (args->n < c->min_args)
         return tec_fail(err, TEC_INVALID, "%s is missing: tectum %s", c->args, c->usage);
     if (c->max_args >= 0 && args->n > c->max_args)
         return tec_fail(err, TEC_INVALID, "one argument too many: '%s'; tectum %s",
                         args->item[c->max_args], c->usage);
+    if (c->words && args->n)
+        return tec_options_word(&which, c->words, args->item[0], "", call->arena, err);
     return TEC_OK;
 }
 
@@ -134,7 +144,7 @@ static enum tec_status parse_and_run(const struct tec_verb *verb, struct tec_inv
     int n = tec_shared_groups(groups, c, call->options, &call->shared);
     TEC_TRY(tec_options_parse(groups, n, argc, argv, &call->args, call->arena, err));
     TEC_TRY(tec_shared_check(&call->shared, err));
-    TEC_TRY(check_count(c, &call->args, err));
+    TEC_TRY(check_arguments(c, call, err));
     return c->run(call, err);
 }
 

@@ -96,12 +96,16 @@ struct tec_command {
     size_t size;            /* of its struct; 0 = no options of its own */
     int min_args, max_args; /* max -1 = any number */
     const char *args;       /* what is missing when there are too few: "a pipeline file" */
+    const char *words;      /* "a|b|c": the first argument is one of these; NULL = anything */
     enum tec_status (*run)(struct tec_invocation *call, struct tec_error *err);
 };
 
 #define COMMAND(name, text) extern const struct tec_command tec_command_##name;
 #include "tools/cli/commands.def"
 #undef COMMAND
+
+/* The verbs as `words`, with a bar behind the last. */
+extern const char tec_command_verbs[];
 
 /* Parse, dispatch, print the failure, flush: the body of main. */
 int tec_command_main(int argc, char **argv);

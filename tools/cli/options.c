@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPTIONS = 64 };
+enum { MAX_OPTIONS = 64, MAX_WORDS = 64 };
 
 struct parse {
     const struct tec_option_group *groups;
@@ -36,18 +36,25 @@ static enum tec_status append(struct tec_words *words, const char *word, struct 
     return TEC_OK;
 }
 
-/* The index of `word` in the list "a|b|c", or -1. */
-static int word_index(const char *words, const char *word)
+enum tec_status tec_options_word(int *index, const char *words, const char *word, const char *what,
+                                 struct tec_arena *arena, struct tec_error *err)
 {
-    size_t n = strlen(word);
-    for (int i = 0;; i++) {
-        size_t m = strcspn(words, "|");
-        if (m == n && strncmp(words, word, n) == 0)
-            return i;
-        if (!words[m])
-            return -1;
-        words += m + 1;
+    const char *names[MAX_WORDS];
+    int n = 0;
+    char *list = tec_arena_printf(arena, "%s", words), *rest = NULL;
+    if (!list)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the command line");
+    for (char *one = strtok_r(list, "|", &rest); one && n < MAX_WORDS;
+         one = strtok_r(NULL, "|", &rest)) {
+        *index = n;
+        if (strcmp(one, word) == 0)
+            return TEC_OK;
+        names[n++] = one;
     }
+    const char *near = tec_nearest(word, names, n);
+    size_t shown = strlen(words) - (n && words[strlen(words) - 1] == '|');
+    return tec_fail(err, TEC_INVALID, "%s'%s' is none of %.*s%s%s%s", what, word, (int)shown, words,
+                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 static enum tec_status store_int(const struct tec_option *o, const char *value, int *to,
@@ -101,10 +108,8 @@ static enum tec_status store(const struct parse *p, const struct tec_option *o, 
         *(const char **)member = value;
         return TEC_OK;
     case TEC_OPTION_WORD:
-        *(int *)member = word_index(o->value, value);
-        if (*(int *)member < 0)
-            return tec_fail(err, TEC_INVALID, "--%s: '%s' is none of %s", o->name, value, o->value);
-        return TEC_OK;
+        return tec_options_word(member, o->value, value,
+                                tec_arena_printf(p->arena, "--%s: ", o->name), p->arena, err);
     case TEC_OPTION_INT:
         return store_int(o, value, member, err);
     case TEC_OPTION_SEED:

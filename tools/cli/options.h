@@ -60,6 +60,11 @@ enum tec_status tec_options_parse(const struct tec_option_group *groups, int n_g
                                   char *const *argv, struct tec_words *args,
                                   struct tec_arena *arena, struct tec_error *err);
 
+/* The index of `word` in the list "a|b|c". TEC_INVALID for one that is not there, with the nearest;
+ * the message begins with `what`, as "--format: ". */
+enum tec_status tec_options_word(int *index, const char *words, const char *word, const char *what,
+                                 struct tec_arena *arena, struct tec_error *err);
+
 /* The table as aligned lines of help. */
 void tec_options_help(const struct tec_option_group *groups, int n_groups, FILE *out);
 

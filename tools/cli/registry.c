@@ -51,7 +51,6 @@ static const struct row passes[] = {
 #include "graph/compile/passes.def"
 #undef NODE_PASS
 #undef PASS
-#undef NODE_PASS
 };
 static const struct row tiers[] = {
 #define TIER(name) {{#name}},

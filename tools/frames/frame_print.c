@@ -349,7 +349,7 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
     print_others(out, f, frame);
     if (f->stages)
         tec_frame_print_ring(out, f, frame);
-    else
+    else if (f->n_decoders)
         fprintf(out, "  batch %d", tec_frame_batch(f, r, NULL));
     if (r->drafted)
         fprintf(out, "  kept %d of %d", r->kept, r->drafted);

@@ -112,7 +112,7 @@ void tec_tick_text_line(FILE *out, const struct tec_frames *f, const struct tec_
     }
     if (tick->out && f->stages)
         tec_frame_print_ring(out, f, tick->out);
-    else if (tick->out)
+    else if (tick->out && f->n_decoders)
         fprintf(out, "  batch %d", tec_frame_batch(f, tick->out->record, NULL));
     if (tick->missed)
         fputs(tick->out ? "  missed" : "  skipped", out);

@@ -17,9 +17,6 @@
 
 enum { POLL_MS = 50, WAIT_S = 60 };
 
-const char *const tec_live_orders[] = {"load", "fallback", "reinstate", "rollback", "drop",
-                                       "set",  "status",   "reset",     "dump",     NULL};
-
 /* --- requests --------------------------------------------------------------------------------- */
 
 /* Read "NAME=NUMBER". */

@@ -12,9 +12,6 @@ struct tec_live_options {
     int timeout_s;       /* of that */
 };
 
-/* Is this the name of an order? NULL ends the list of names. */
-extern const char *const tec_live_orders[];
-
 /* Give the order named by the call's first argument. call->wrong when a policy that was waited for
  * is not in force. TEC_INVALID and others as the robot answers them, TEC_NOT_FOUND when there is
  * no robot, TEC_TIME when it does not answer or no trial ends in time. */
