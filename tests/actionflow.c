@@ -230,10 +230,10 @@ static void every_way(const char *arch, bool bf16, int stages)
     CHECK_INT(tiny_heap.live, ==, 0);
 }
 
-/* Seven stages; four on an emulated device, where each costs seconds. */
+/* Seven stages; three on an emulated device, where each costs seconds. */
 TEST(a_ring_says_what_each_says_alone)
 {
-    every_way("pi05_causal", true, strcmp(tap.device, "cpu") == 0 ? 7 : 4);
+    every_way("pi05_causal", true, strcmp(tap.device, "cpu") == 0 ? 7 : 3);
 }
 
 TEST(so_does_one_whose_text_sees_all_of_its_prompt)

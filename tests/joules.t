@@ -36,7 +36,7 @@ if [ -n "$emulated" ] && [ -d "$build/nvml" ]; then
         shift 2
         LD_LIBRARY_PATH="$build/$folder" "$T" "$@" $demo --device cuda --format json >"$W/$name" 2>"$W/err"
     }
-    few="--frames 4 --warmup 2 --rounds 2"
+    few="--frames 2 --warmup 1 --rounds 1"
     report nvml bench bench $few
     ok $? "a bench on a card"
     has "$W/bench" row "card 0000:00:00.0" frame_j action_j; ok $? "has joules of a frame and of an action"

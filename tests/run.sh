@@ -12,7 +12,7 @@
 #   tsan     the tests that use threads, with the thread sanitizer
 #   tidy     clang-tidy on every C file, or with --since on those changed since a revision (fewer paths without --long)
 #   lua      luacheck on pipelines, policies and their tests
-#   fuzz     each fuzz target for 8 s
+#   fuzz     each fuzz target for 5 s
 #   campaign  attacks, for an hour; only by name or with --campaign
 #   docs     generated parts of the documents are fresh, links lead somewhere
 #
@@ -240,7 +240,7 @@ stage_cuda() {
     done
     for test in emulator stand_in stand_in_graph device chains weights failure green stamps profile engine frames; do
         few=
-        [ "$test" != frames ] || [ -n "$long" ] || few="--frames 2000" # of 10000 without kernels
+        [ "$test" != frames ] || [ -n "$long" ] || few="--frames 800" # of 10000 without kernels
         side tap "cuda/cuda_$test.t" 600 build/release/emulator/cuda_$test.t $few
     done
     side tap "cuda/kernels.t layers" 300 build/release/emulator/kernels.t --tier cuda --layers
@@ -371,7 +371,7 @@ stage_tsan() {
     unset TSAN_OPTIONS
 }
 
-# The analyzer walks the paths of the engine to a tenth of its own limit (225000 nodes), and leaves out the tests, whose
+# The analyzer walks the paths of the engine to a small part of its own limit (8000 of 225000 nodes: half the time of 20000), and leaves out the tests, whose
 # checks are many short branches that run under the sanitizers anyway, unless it is asked for --long.
 tidy() {
     xargs -r -n 4 -P "$jobs" clang-tidy -p build/asan --quiet "$@"
@@ -381,7 +381,7 @@ tidy_all() {
     sources '*.c' | grep -vE '^(tests/(fuzz|cuda_emulator|cuda)|kernels/cuda)/' >"$results/tidy.files"
     [ -z "$long" ] || { tidy <"$results/tidy.files"; return; }
     grep -v '^tests/' "$results/tidy.files" | tidy --extra-arg=-Xclang --extra-arg=-analyzer-config \
-        --extra-arg=-Xclang --extra-arg=max-nodes=20000 || return 1
+        --extra-arg=-Xclang --extra-arg=max-nodes=8000 || return 1
     grep '^tests/' "$results/tidy.files" | tidy '--checks=-clang-analyzer-*'
 }
 stage_tidy() { needs tidy clang-tidy clang && step tidy tidy_all; }
@@ -398,7 +398,7 @@ fuzz_one() {
     esac
     [ ! -d "tests/fuzz/seeds/$1" ] || seeds="$seeds tests/fuzz/seeds/$1"
     mkdir -p "build/fuzz/corpus/$1" "build/fuzz/found"
-    "build/asan/fuzz_$1" -max_total_time="${2:-$([ -n "$long" ] && echo 600 || echo 8)}" -timeout=20 \
+    "build/asan/fuzz_$1" -max_total_time="${2:-$([ -n "$long" ] && echo 600 || echo 5)}" -timeout=20 \
         -rss_limit_mb=3000 -print_final_stats=1 -artifact_prefix="build/fuzz/found/$1-" \
         "build/fuzz/corpus/$1" $seeds
 }
