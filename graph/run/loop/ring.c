@@ -489,4 +489,6 @@ void tec_rings_add(struct tec_loop *l, struct tec_chain *c)
     }
     if (forwards > 0)
         tec_schedule_add(l, &tec_scheduled_close, c, f->rings[0]->who, 0);
+    if (c->says && tec_loop_observed(l))
+        tec_loop_add_texts(l, c, l->n_own - 1, -1);
 }
