@@ -258,7 +258,7 @@ function buffer(t) end
 ---@field reads string[] inputs, pictures in the order of the model's cameras; texts may be streams of nodes, `prev` or not
 ---@field writes string|tectum.call the kv resource that is filled
 ---@field template? string prompt template of the model description
----@field spawn? tectum.call `every(n)` frames; of a model besides the frames' also `on_change()` of its texts, and without it for each request that waits for it
+---@field spawn? tectum.call `every(n)` frames or `on_change()` of its texts; without it in every frame, or for each request that waits for it
 ---@field after? string|tectum.call a node that runs before it; of a node whose stream it reads: its text of the frame is made first
 ---@field partition? string|tectum.call share of the device
 ---@field when? tectum.call `policy()`: a decision may skip it

@@ -1,5 +1,6 @@
 /* pending_prefill.c - tests of prefills that requests wait for: a draft's that a hard text needs is
- * whole in the text's frame, and one that no hard text needs any more has its turn. */
+ * whole in the text's frame, and one that no hard text needs any more has its turn. One that is
+ * held is there for all requests until its trigger begins the next, and no longer. */
 #include "graph/run/engine/engine.h"
 #include "graph/run/loop/state.h"
 #include "tests/loop_frame.h"
@@ -15,7 +16,7 @@ static struct tec_error err;
 struct pace {
     struct tec_loop *loop;
     int64_t cancel; /* a request that is gone when turns are planned; -1 = none */
-    int n_nodes;
+    int n_nodes, slices;
 };
 
 static enum tec_status plan(void *self, const struct tec_frame_view *view,
@@ -26,7 +27,7 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view,
     for (int i = 0; i < decision->n_rows; i++)
         decision->rows[i].k = 2;
     for (int i = 0; i < p->n_nodes; i++)
-        decision->nodes[i].slices = 1000;
+        decision->nodes[i].slices = p->slices;
     if (p->cancel >= 0)
         CHECK(tec_requests_cancel(p->loop, p->cancel));
     p->cancel = -1;
@@ -54,11 +55,10 @@ static int decoder_of(const struct open *o, const char *name)
     return d;
 }
 
-static void open_engine(struct open *o)
+static void open_engine_of(struct open *o, const char *path, const char *soft, const char *other)
 {
     struct tec_diagnostics d;
-    const struct tec_load_options load = {.path = "tests/pipelines/draft_shared.lua",
-                                          .root = "pipelines"};
+    const struct tec_load_options load = {.path = path, .root = "pipelines"};
     *o = (struct open){.pipeline = NULL};
     o->device[0] = (struct tec_virtual){
         .clock_ns = &o->now, .prefill_ns = 1000, .action_ns = 100, .step_ns = 10};
@@ -76,10 +76,15 @@ static void open_engine(struct open *o)
         .device = {.kind = "cpu", .threads = 1, .tier = tec_tier_best()}};
     REQUIRE(tec_engine_simulate(&o->engine, &options, o->device, &heap, &err) == TEC_OK);
     REQUIRE(tec_simulated_input(&o->input, o->engine, &o->arena, &err) == TEC_OK);
-    o->pace = (struct pace){o->engine->loop, -1, o->engine->topology.n_nodes};
+    o->pace = (struct pace){o->engine->loop, -1, o->engine->topology.n_nodes, 1000};
     tec_loop_set_planner(o->engine->loop, &(struct tec_planner){"pace", &o->pace, .plan = plan});
-    o->say = decoder_of(o, "say");
-    o->tell = decoder_of(o, "tell");
+    o->say = decoder_of(o, soft);
+    o->tell = decoder_of(o, other);
+}
+
+static void open_engine(struct open *o)
+{
+    open_engine_of(o, "tests/pipelines/draft_shared.lua", "say", "tell");
 }
 
 static void close_engine(struct open *o)
@@ -152,6 +157,119 @@ TEST(a_turn_that_a_hard_text_adds_is_not_planned)
     CHECK_INT(o.engine->loop->n_turns, ==, 1);
     frames(&o, 20);
     CHECK_INT(tec_loop_live(o.engine->loop), ==, 0);
+    close_engine(&o);
+}
+
+/* --- held ------------------------------------------------------------------------------------ */
+
+/* "ask" is asked for, "plan" is born with each run of the prefill. */
+static void open_held(struct open *o)
+{
+    open_engine_of(o, "tests/pipelines/held.lua", "ask", "plan");
+}
+
+/* Regions of keys that the chain of the questions has; and its draft's. */
+static int regions(const struct open *o)
+{
+    const struct tec_loop *l = o->engine->loop;
+    return l->chains[l->o.decoders[o->say].chain].plan->prefixes.in_use;
+}
+
+static int draft_regions(const struct open *o)
+{
+    const struct tec_loop *l = o->engine->loop;
+    return l->chains[l->o.decoders[o->say].draft - 1].plan->prefixes.in_use;
+}
+
+/* A frame with an observation; whether it launched the prefill. */
+static bool thinks(struct open *o, unsigned spawn)
+{
+    const struct tec_frame_record *r = loop_frame(o->engine->loop, &o->input, o->now, spawn);
+    bool any = false;
+    for (int i = 0; i < r->n_launches; i++)
+        any |= strcmp(r->launches[i].node, "think") == 0;
+    return any;
+}
+
+TEST(requests_share_the_prefill_that_is_held)
+{
+    struct open o;
+    open_held(&o);
+    CHECK(thinks(&o, 0)); /* for "plan" */
+    CHECK_INT(draft_regions(&o), ==, 0);
+    frames(&o, 20);
+    CHECK_STR(ended(&o, o.tell), "length");
+    CHECK_INT(tec_loop_live(o.engine->loop), ==, 0);
+    CHECK_INT(regions(&o), ==, 1);
+    CHECK(!thinks(&o, 1U << o.say));
+    frames(&o, 20);
+    CHECK_STR(ended(&o, o.say), "length");
+    CHECK_INT(regions(&o), ==, 1);
+    CHECK_INT(draft_regions(&o), ==, 1);
+    tec_loop_restart(o.engine->loop);
+    CHECK_INT(regions(&o), ==, 0);
+    CHECK_INT(draft_regions(&o), ==, 0);
+    close_engine(&o);
+}
+
+/* A new goal, or a new episode; a request goes on with what it began with. */
+TEST(the_next_one_takes_its_place)
+{
+    struct open o;
+    open_held(&o);
+    int chain = tec_loop_settings(o.engine->loop)->decoders[o.say].chain;
+    thinks(&o, 0);
+    thinks(&o, 1U << o.say);
+    o.input.chains[chain].keys[0]++;
+    o.input.chains[chain].keys[1]++;
+    CHECK(thinks(&o, 0));
+    CHECK_INT(regions(&o), ==, 2);
+    frames(&o, 20);
+    CHECK_STR(ended(&o, o.say), "length");
+    CHECK_INT(regions(&o), ==, 1);
+    o.input.episode++;
+    CHECK(!thinks(&o, 0)); /* nobody waits for it */
+    CHECK_INT(regions(&o), ==, 0);
+    CHECK(thinks(&o, 1U << o.say));
+    CHECK_INT(regions(&o), ==, 1);
+    tec_loop_restart(o.engine->loop);
+    close_engine(&o);
+}
+
+/* What has had some slices is given back with the last request that waits; the next one has it from
+ * its beginning. */
+TEST(one_that_is_not_whole_is_not_held)
+{
+    struct open o;
+    open_held(&o);
+    o.pace.slices = 1;
+    CHECK(thinks(&o, 0));
+    CHECK_INT(regions(&o), ==, 1);
+    o.pace.cancel = 0;
+    CHECK(!thinks(&o, 0));
+    CHECK_STR(ended(&o, o.tell), "cancelled");
+    CHECK_INT(regions(&o), ==, 0);
+    CHECK(thinks(&o, 1U << o.say));
+    frames(&o, 20);
+    CHECK_STR(ended(&o, o.say), "length");
+    CHECK_INT(regions(&o), ==, 1);
+    tec_loop_restart(o.engine->loop);
+    close_engine(&o);
+}
+
+/* Without a prompt there is nothing to stand on. */
+TEST(a_request_before_the_first_one_is_refused)
+{
+    struct open o;
+    open_held(&o);
+    int chain = tec_loop_settings(o.engine->loop)->decoders[o.say].chain;
+    int n_text = o.input.chains[chain].prefix.n_text;
+    o.input.chains[chain].prefix.n_text = 0;
+    const struct tec_frame_record *r = loop_frame(o.engine->loop, &o.input, o.now, 1U << o.say);
+    CHECK_INT(r->refused, ==, 2);
+    o.input.chains[chain].prefix.n_text = n_text;
+    CHECK(thinks(&o, 1U << o.say));
+    tec_loop_restart(o.engine->loop);
     close_engine(&o);
 }
 

@@ -135,8 +135,8 @@ def text_of(case):
 
 
 def trigger(r, prefix, own):
-    """When requests are born; `own`: their prefill has a trigger of its own, which starts them."""
-    if own:
+    """When requests are born; `own`: their prefill has a trigger of its own, which may start them."""
+    if own and r.random() < 0.5:
         return raw('on_change("%s")', prefix)
     return r.choice([raw("every(%d)", r.randint(1, 6)), raw("on_change()"), raw("on_request()"),
                      raw('on_change("%s")', prefix)])
@@ -158,7 +158,7 @@ def texts(r, case, prefix, model, causal, frames, own=False):
                 node["prompt"] = r.choice(["question", "other"])
             if r.random() < 0.3:
                 node["temperature"], node["top_k"] = 0.8, r.choice([0, 5])
-            elif causal and case["nodes"][0]["kind"] != "memory_load" and r.random() < 0.4:
+            elif causal and r.random() < 0.4:
                 small = "quick" if model == "arm" else "small"
                 if len({*case["models"], small}) <= MODELS:
                     case["models"][small] = "pi05_causal" if model == "arm" else "qwen2"
@@ -178,8 +178,8 @@ def hard_nodes(r, case, see, obs, model):
     """A prefill that makes the frames, at its rate, and the actions on its keys or on those before."""
     prefill = {"kind": "prefill", "name": see, "model": model, "writes": obs,
                "reads": PICTURES[: r.randint(1, 2)] + ["state", "prompt"]}
-    if r.random() < 0.15:
-        prefill["spawn"] = raw("every(%d)", r.randint(2, 3))
+    if r.random() < 0.25:
+        prefill["spawn"] = r.choice([raw("every(%d)", r.randint(2, 3)), raw("on_change()"), raw('on_change("prompt")')])
     case["nodes"].append(prefill)
     for i in range(r.choice([1, 1, 1, 2])):
         name = "%s_act%d" % (model, i)
@@ -204,6 +204,11 @@ def waits_or_remembers(r, case):
         for node in case["nodes"]:
             if node["name"].startswith("enter") and r.random() < 0.6:
                 node["after"], node["reads"][-1] = "says", "says"
+        first, *more = [n for n in case["nodes"] if n["name"].startswith("enter")]
+        for node in more:
+            if node["reads"] == first["reads"]:  # two rings of one prompt would say the same
+                node["reads"][-1] = "goal"
+                node.pop("after")
     if r.random() < 0.35:
         ring = r.randrange(len(case["rings"]))
         for node in case["nodes"]:
@@ -242,6 +247,19 @@ def draw_rings(r):
         for node in case["nodes"]:
             if node["kind"] == "score":
                 node["kv"] = "of_ring0"
+        said = [n for n in case["nodes"] if n.get("kv") == "of_ring0"]
+        if said and r.random() < 0.4:
+            text = r.choice(said)
+            await_text(r, text)
+            case["models"]["arm2"] = "pi05"
+            hard_nodes(r, case, "hears", "heard", "arm2")
+            see = next(n for n in case["nodes"] if n["name"] == "hears")
+            see["after"], see["reads"][-1] = text["name"], text["name"]
+            see.pop("spawn", None)
+        for node in said:
+            if r.random() < 0.2:
+                node.pop("when", None)
+                node["deadline"] = raw("hard { ms = %d }", r.choice([40, 70, 95]))
     if r.random() < 0.4:
         case["models"]["planner"] = "qwen2"
         case["nodes"].append({"kind": "prefill", "name": "think", "model": "planner", "reads": ["goal"], "writes": "context"})
@@ -353,8 +371,8 @@ def said_first(r, case):
     case["models"].setdefault(model, "pi05_causal")
     hears = {"kind": "prefill", "name": "hears", "model": model, "writes": "heard", "after": text["name"],
              "reads": [n for n in see["reads"] if n in PICTURES] + ["state", text["name"]]}
-    if r.random() < 0.2:
-        hears["spawn"] = raw("every(%d)", r.randint(2, 3))
+    if r.random() < 0.3:
+        hears["spawn"] = r.choice([raw("every(%d)", r.randint(2, 3)), raw('on_change("%s")', text["name"])])
     case["nodes"] += [hears, {"kind": "action", "name": "acts_heard", "model": model, "steps": 2, "out": "of_acts_heard",
                               "kv": "heard", "deadline": raw("hard { ms = %d, on_miss = 'hold' }", r.choice([30, 80, 95]))}]
     if r.random() < 0.4:
@@ -437,9 +455,6 @@ def remembers(r, case):
     if case["nodes"][0]["kind"] == "memory_load" or r.random() < 0.5:
         return
     prompt = r.choice(into)
-    for node in case["nodes"]:
-        if node.get("model") == prompt["model"]:
-            node.pop("draft", None)
     if prompt["name"] != "hears":  # which comes behind the text that it waits for
         prompt["after"] = "recall"
     if prompt["name"] == "think":

@@ -278,8 +278,9 @@ static enum tec_status fill_memories(const struct tec_node_set *set, struct tec_
                                  "no room for segments beside the pictures in", frame->name);
 }
 
-/* Tokens of the texts that the prefill reads. Streams, and a prompt without a text, have what its
- * kv.frame leaves beside its pictures and other texts; below 0: that is nothing. */
+/* Tokens of the texts that the prefill reads. Streams, and a prompt without a text or with segments
+ * before it, have what its kv.frame leaves beside its pictures and other texts; below 0: that is
+ * nothing. */
 static int count_text(const struct tec_node_set *set)
 {
     const struct tec_decl_node *n = set->prefill;
@@ -293,7 +294,8 @@ static int count_text(const struct tec_node_set *set)
         texts++;
         *(in->writer ? &said : &given) += in->max_tokens;
     }
-    if (texts == 0 && tec_model_reads(set->model))
+    bool all = texts == 0 || tec_pipeline_follows(set->pipeline, n->chain) >= 0;
+    if (all && tec_model_reads(set->model))
         return room > 0 ? room : -1;
     if (said && given > 0 && given >= room)
         return -1;
@@ -378,7 +380,7 @@ static enum tec_status fill_action(const struct tec_node_set *set, int at, struc
                               "'%s' is an action node, but model '%s' makes its actions as "
                               "tokens; use a decode node",
                               n->name, m->name);
-    if (tec_model_heads(m) && (n->kv.prev || tec_pipeline_every(set->pipeline, n->chain) > 1))
+    if (tec_model_heads(m) && (n->kv.prev || tec_pipeline_every(set->pipeline, n->chain) != 1))
         return tec_where_fail(err, TEC_MALFORMED, &n->where,
                               "'%s' acts on an earlier frame's keys, but model '%s' makes its "
                               "actions in the prefill: in its frame",

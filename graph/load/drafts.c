@@ -70,6 +70,17 @@ bool tec_pipeline_proposes_first(const struct tec_pipeline *p, int chain)
     return first && chain >= 0;
 }
 
+int tec_pipeline_follows(const struct tec_pipeline *p, int chain)
+{
+    int text = p->chains[chain].prefill < 0 ? 0 : p->nodes[p->chains[chain].prefill].proposes;
+    int of = text ? p->nodes[text - 1].chain : -1;
+    for (int i = 0; of >= 0 && i < p->n_nodes; i++)
+        if (p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && !p->nodes[i].culled &&
+            p->nodes[i].chain == of)
+            return of;
+    return -1;
+}
+
 /* The lists of a pipeline with room for what is added; the values behind them are kept beside. */
 struct lists {
     struct tec_decl_node *nodes;

@@ -86,6 +86,19 @@ static void several_segments(struct tec_refusing *r)
     tec_diagnostics_help(r->ld->d, d, "a memory_load for each, in the order of their `after`");
 }
 
+/* Segments are found for a prompt and brought into it; by themselves they are no part of one. */
+static void segments_alone(struct tec_refusing *r)
+{
+    struct tec_where last = {0};
+    if (r->n->kind != TEC_DECL_PREFILL || tec_refusing_reads(r, TEC_INPUT_SEGMENTS, &last) == 0)
+        return;
+    struct tec_diagnostic *d = REFUSE(
+        last, "'%s' reads segments, but a memory_load brings them into its prompt", name_of(r->n));
+    tec_diagnostics_help(r->ld->d, d,
+                         "leave them out here: a memory_load reads them, into = \"%s\"",
+                         r->n->writes.name);
+}
+
 /* What of a prompt is computed anew is known when its segments are there: it is a launch of its
  * own.
  */
@@ -100,6 +113,40 @@ static void packed_memory(struct tec_refusing *r)
     tec_diagnostics_help(r->ld->d, d, "leave pack_with out");
 }
 
+/* Requests stand on the newest sequence of a ring, where its keys are. */
+static void copied_ring(struct tec_refusing *r)
+{
+    const struct tec_decl_node *ring = tec_pipeline_ring_of(r->p, r->n->chain);
+    if (!ring || !tec_decl_makes_text(r->n) || !tec_refusing_on(r, r->n, TEC_RESOURCE_REQUESTS) ||
+        r->p->resources[ring->kv.index].pack != TEC_PACK_GATHER)
+        return;
+    struct tec_diagnostic *d = REFUSE(
+        field(r, "kv"),
+        "'%s' stands on ring '%s', which copies what is visible for each launch of one token: "
+        "a text's launch makes several",
+        name_of(r->n), ring->kv.name);
+    tec_diagnostics_also(r->ld->d, d, ring->where, "the ring's decode node");
+    tec_diagnostics_help(r->ld->d, d, "pack = \"packed\" on '%s' reads keys where they are",
+                         ring->kv.name);
+}
+
+/* A ring's sequences are the actions of its decode node, on their way. */
+static void beside_ring(struct tec_refusing *r)
+{
+    const struct tec_decl_node *n = r->n, *ring = tec_pipeline_ring_of(r->p, n->chain);
+    if (!ring || ring == n || (n->kind != TEC_DECL_ACTION && !tec_refusing_rings(r, n)))
+        return;
+    bool other = n->kind != TEC_DECL_ACTION && n->kv.index != ring->kv.index;
+    struct tec_diagnostic *d =
+        other ? REFUSE(field(r, "kv"), "'%s' decodes ring '%s', whose prompt is that of ring '%s'",
+                       name_of(n), n->kv.name, ring->kv.name)
+              : REFUSE(field(r, "kv"),
+                       "'%s' stands on the sequences of ring '%s', but these are the actions that "
+                       "'%s' makes",
+                       name_of(n), ring->kv.name, name_of(ring));
+    tec_diagnostics_also(r->ld->d, d, ring->where, "the ring's decode node");
+}
+
 /* A ring takes an observation in in every frame: with fewer its stages would run empty. */
 static void rate_of_ring(struct tec_refusing *r)
 {
@@ -109,6 +156,19 @@ static void rate_of_ring(struct tec_refusing *r)
         REFUSE(field(r, "spawn"),
                "'%s' fills ring '%s' at a rate, but a ring takes an observation in in every frame",
                name_of(r->n), r->n->writes.name);
+}
+
+/* Where its prefill begins with a new text there may be none for longer than a chunk lasts. */
+static void acts_with_text(struct tec_refusing *r)
+{
+    if (r->n->kind != TEC_DECL_ACTION || tec_pipeline_acts_every(r->p, r->n) > 0)
+        return;
+    struct tec_diagnostic *d =
+        REFUSE(field(r, "spawn"),
+               "'%s' runs where '%s' is new, but that is so where a text is: until then its chunk "
+               "is used up",
+               name_of(r->n), r->n->kv.name);
+    tec_diagnostics_help(r->ld->d, d, "leave spawn out: it acts on the newest one in every frame");
 }
 
 /* --- order ----------------------------------------------------------------------------------- */
@@ -239,9 +299,10 @@ static void typed_buffer(struct tec_refusing *r)
 void tec_refuse_meaningless(struct tec_refusing *r)
 {
     static void (*const cases[])(struct tec_refusing * r) = {
-        shared_frame,   prefill_target, no_prefill,  no_prefix,        frame_before,
-        rate_of_ring,   after_text,     tokens_out,  typed_buffer,     awaited_partition,
-        other_deadline, missed_text,    always_runs, several_segments, packed_memory,
+        shared_frame,   prefill_target, no_prefill,       no_prefix,     frame_before,
+        rate_of_ring,   after_text,     tokens_out,       typed_buffer,  awaited_partition,
+        acts_with_text, segments_alone, copied_ring,      beside_ring,   other_deadline,
+        missed_text,    always_runs,    several_segments, packed_memory,
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         cases[i](r);

@@ -424,11 +424,16 @@ const char *tec_pipeline_key(const struct tec_decl_node *n);
 bool tec_pipeline_gives(const struct tec_pipeline *p, int input);
 /* Whose input it is: an index of robots; -1 = no named robot's. 0 where robots have no names. */
 int tec_pipeline_robot_of(const struct tec_pipeline *p, int input);
-/* Frames from a prefill of a chain in frames to the next one: `spawn = every(n)`, else 1. */
+/* What begins a chain's prefill, besides its requests: a picture and the state are new in every
+ * frame. Frames from one to the next where it is in frames: `spawn = every(n)`, else 1; 0: not by
+ * their number. */
+struct tec_decl_spawn tec_pipeline_trigger(const struct tec_pipeline *p, int chain);
 int tec_pipeline_every(const struct tec_pipeline *p, int chain);
+/* Is a prefill that requests wait for held until its trigger begins the next, for all that are born
+ * meanwhile? Some of its texts have another trigger then, or those that it proposes to. */
+bool tec_pipeline_holds(const struct tec_pipeline *p, int chain);
 /* Observations from one run of an action node to the next: its own `spawn`, which may be its
- * prefill's.
- */
+ * prefill's; 0: not by their number. */
 int tec_pipeline_acts_every(const struct tec_pipeline *p, const struct tec_decl_node *action);
 /* Is a node of the chain that runs in every frame? */
 bool tec_pipeline_in_frames(const struct tec_pipeline *p, const struct tec_decl_node *node);

@@ -34,7 +34,9 @@ bool tec_pipeline_reads_text(const struct tec_pipeline *p, const struct tec_decl
                              const struct tec_decl_node *text);
 bool tec_pipeline_acts_on(const struct tec_pipeline *p, const struct tec_decl_node *action,
                           const struct tec_decl_node *text);
-/* drafts.c: does a chain read for the draft of a text that a frame waits for? */
+/* drafts.c: of a chain that reads for a draft, the one whose prompt it reads as it is, segments of
+ * a memory among it; -1: it makes its own. Does it read for a text that a frame waits for? */
+int tec_pipeline_follows(const struct tec_pipeline *p, int chain);
 bool tec_pipeline_proposes_first(const struct tec_pipeline *p, int chain);
 bool tec_pipeline_awaited(const struct tec_pipeline *p, const struct tec_decl_node *text);
 bool tec_pipeline_keeps_keys(const struct tec_pipeline *p, const struct tec_decl_node *text);

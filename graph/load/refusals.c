@@ -51,76 +51,6 @@ static const char *name_of(const struct tec_decl_node *n)
     return tec_refusing_name(n);
 }
 
-static void rate_of_frames(struct tec_refusing *r)
-{
-    const struct tec_decl_spawn *s = &r->n->spawn;
-    if (r->n->kind == TEC_DECL_PREFILL && tec_pipeline_in_frames(r->p, r->n) &&
-        !tec_refusing_fills(r) && s->kind != TEC_SPAWN_NONE && s->kind != TEC_SPAWN_EVERY)
-        REFUSE(field(r, "spawn"),
-               "'%s' is the frames' prefill: it runs in every frame, or every(n)", name_of(r->n));
-}
-
-static void segments_beside(struct tec_refusing *r)
-{
-    struct tec_where last = {0};
-    if (r->n->kind == TEC_DECL_PREFILL && r->n->chain > 0 &&
-        tec_refusing_reads(r, TEC_INPUT_SEGMENTS, &last) > 0)
-        REFUSE(last,
-               "'%s' reads segments: a prefill that requests wait for reads pictures, the "
-               "state and texts",
-               name_of(r->n));
-}
-
-/* A prefill with a trigger of its own starts its readers: another trigger would run it, too. */
-static void second_trigger(struct tec_refusing *r)
-{
-    if (!tec_decl_makes_text(r->n))
-        return;
-    int prefix = tec_pipeline_prefix(r->p, r->n);
-    const struct tec_decl_node *writer = tec_pipeline_writer(r->p, prefix);
-    const char *value = r->n->spawn.value;
-    if (!writer || writer->spawn.kind == TEC_SPAWN_NONE || r->n->spawn.kind == TEC_SPAWN_NONE ||
-        tec_pipeline_in_frames(r->p, writer))
-        return;
-    const char *name = r->p->resources[prefix].name;
-    if (r->n->spawn.kind == TEC_SPAWN_ON_CHANGE && value && name && strcmp(value, name) == 0)
-        return;
-    struct tec_diagnostic *d =
-        REFUSE(field(r, "spawn"),
-               "'%s' has a trigger of its own, and a request of '%s' would run it besides",
-               name_of(writer), name_of(r->n));
-    tec_diagnostics_also(r->ld->d, d, writer->where, "the prefill");
-    tec_diagnostics_help(r->ld->d, d, "spawn = on_change(\"%s\")", name);
-}
-
-/* Requests may stand on the newest sequence of a ring that reads its keys where they are, and a
- * memory in front of its prompts. */
-static void beside_ring(struct tec_refusing *r)
-{
-    const struct tec_decl_node *ring = tec_pipeline_ring_of(r->p, r->n->chain);
-    if (!ring || ring == r->n || r->at == r->p->chains[r->n->chain].prefill ||
-        r->n->kind == TEC_DECL_MEMORY_LOAD || r->n->kind == TEC_DECL_REMEMBER)
-        return;
-    if (tec_decl_makes_text(r->n) && tec_refusing_on(r, r->n, TEC_RESOURCE_REQUESTS) &&
-        r->p->resources[ring->kv.index].pack != TEC_PACK_GATHER)
-        return;
-    struct tec_diagnostic *d =
-        REFUSE(field(r, "kv"), "'%s' stands on the keys of ring '%s', beside its decode node '%s'",
-               name_of(r->n), ring->kv.name, name_of(ring));
-    tec_diagnostics_also(r->ld->d, d, ring->where, "the ring's decode node");
-}
-
-/* Without actions a hard deadline of a text is that of its request. */
-static void hard_on_ring(struct tec_refusing *r)
-{
-    if (tec_decl_makes_text(r->n) && !tec_refusing_rings(r, r->n) &&
-        r->n->deadline.kind == TEC_DEADLINE_HARD && tec_pipeline_actor(r->p) &&
-        tec_pipeline_ring_of(r->p, r->n->chain))
-        REFUSE(field(r, "deadline"),
-               "'%s' makes texts with a hard deadline beside actions, but stands on a ring",
-               name_of(r->n));
-}
-
 /* A store has one prompt's segments on their way at a time. */
 static void shared_memory(struct tec_refusing *r)
 {
@@ -136,18 +66,12 @@ static void shared_memory(struct tec_refusing *r)
         REFUSE(field(r, "from"), "'%s' loads from '%s' as '%s' does: one node loads from it",
                name_of(r->n), r->n->from.name, name_of(other));
     tec_diagnostics_also(r->ld->d, d, other->where, "the other one");
-}
-
-/* A small model reads the prompt of the request, which a memory is in. */
-static void draft_of_memory(struct tec_refusing *r)
-{
-    if (r->n->draft.model.index >= 0 && tec_refusing_remembers(r))
-        REFUSE(field(r, "draft"), "'%s' has a draft, and a memory in its prompt", name_of(r->n));
+    tec_diagnostics_help(r->ld->d, d,
+                         "a kv.segments of its own, whose segments are the same input's");
 }
 
 static void (*const cases[])(struct tec_refusing *r) = {
-    rate_of_frames, segments_beside, second_trigger,  beside_ring,
-    hard_on_ring,   shared_memory,   draft_of_memory,
+    shared_memory,
 };
 
 void tec_refuse(struct tec_loader *ld)

@@ -4,7 +4,8 @@
  * the older one.
  *
  * A prefill of a model besides the frames' runs for the requests that wait for it, so a decode that
- * starts when its prefix is new is born with the run of that prefill, at the prefill's rate. */
+ * starts when its prefix is new is born with the run of that prefill, at the prefill's rate. One
+ * with another trigger stands on the newest run, which is then held until the next. */
 #include "graph/load/loader.h"
 
 #include <string.h>
@@ -54,13 +55,6 @@ static const struct tec_decl_input *value_read(const struct tec_pipeline *p,
     return NULL;
 }
 
-int tec_pipeline_every(const struct tec_pipeline *p, int chain)
-{
-    int prefill = chain >= 0 && chain < p->n_chains ? p->chains[chain].prefill : -1;
-    const struct tec_decl_spawn *s = prefill < 0 ? NULL : &p->nodes[prefill].spawn;
-    return s && s->kind == TEC_SPAWN_EVERY ? s->frames : 1;
-}
-
 /* A picture and the state are new with each observation. */
 static struct tec_decl_spawn of_value(const struct tec_pipeline *p,
                                       const struct tec_decl_node *writer,
@@ -70,6 +64,49 @@ static struct tec_decl_spawn of_value(const struct tec_pipeline *p,
     if (spawn.kind != TEC_SPAWN_ON_CHANGE || !in || in->kind == TEC_INPUT_TEXT)
         return spawn;
     return (struct tec_decl_spawn){.kind = TEC_SPAWN_EVERY, .frames = 1};
+}
+
+/* A chain's prefill; of a draft's the one that makes the prompt which it proposes to. NULL = none.
+ */
+static const struct tec_decl_node *prefill_of(const struct tec_pipeline *p, int chain)
+{
+    int at = chain >= 0 && chain < p->n_chains ? p->chains[chain].prefill : -1;
+    int text = at < 0 ? 0 : p->nodes[at].proposes;
+    if (text)
+        return tec_pipeline_writer(p, tec_pipeline_prefix(p, &p->nodes[text - 1]));
+    return at < 0 ? NULL : &p->nodes[at];
+}
+
+struct tec_decl_spawn tec_pipeline_trigger(const struct tec_pipeline *p, int chain)
+{
+    const struct tec_decl_node *prefill = prefill_of(p, chain);
+    return prefill ? of_value(p, prefill, prefill->spawn)
+                   : (struct tec_decl_spawn){.kind = TEC_SPAWN_NONE};
+}
+
+int tec_pipeline_every(const struct tec_pipeline *p, int chain)
+{
+    const struct tec_decl_spawn s = tec_pipeline_trigger(p, chain);
+    return s.kind == TEC_SPAWN_EVERY ? s.frames : s.kind == TEC_SPAWN_NONE;
+}
+
+/* Is it born with each run of its prefill, whatever begins that? */
+static bool with_prefill(const struct tec_pipeline *p, const struct tec_decl_node *text)
+{
+    int prefix = tec_pipeline_prefix(p, text);
+    return text->spawn.kind == TEC_SPAWN_NONE ||
+           (text->spawn.kind == TEC_SPAWN_ON_CHANGE && prefix >= 0 &&
+            same(text->spawn.value, p->resources[prefix].name));
+}
+
+bool tec_pipeline_holds(const struct tec_pipeline *p, int chain)
+{
+    const struct tec_decl_node *prefill = prefill_of(p, chain);
+    bool other = false;
+    for (int i = 0; prefill && i < p->n_nodes; i++)
+        other |= tec_decl_makes_text(&p->nodes[i]) && !p->nodes[i].culled &&
+                 p->nodes[i].chain == prefill->chain && !with_prefill(p, &p->nodes[i]);
+    return other && !p->chains[prefill->chain].in_frames && prefill->spawn.kind != TEC_SPAWN_NONE;
 }
 
 struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
@@ -82,11 +119,10 @@ struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
     const struct tec_decl_node *writer = tec_pipeline_writer(p, prefix);
     if (!same(own.value, p->resources[prefix].name))
         return of_value(p, writer, own);
-    if (writer && tec_pipeline_in_frames(p, writer))
-        return (struct tec_decl_spawn){.kind = TEC_SPAWN_EVERY,
-                                       .frames = tec_pipeline_every(p, n->chain)};
-    return writer && writer->spawn.kind != TEC_SPAWN_NONE ? of_value(p, writer, writer->spawn)
-                                                          : change;
+    const struct tec_decl_spawn its = tec_pipeline_trigger(p, n->chain);
+    if (writer && tec_pipeline_in_frames(p, writer) && its.kind == TEC_SPAWN_NONE)
+        return (struct tec_decl_spawn){.kind = TEC_SPAWN_EVERY, .frames = 1};
+    return writer && its.kind != TEC_SPAWN_NONE ? its : change;
 }
 
 /* A prefill's own trigger: its rate, or that what it reads changes. */

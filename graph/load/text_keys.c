@@ -50,7 +50,7 @@ static bool is_hard(const struct tec_pipeline *p, const struct tec_decl_node *n)
 {
     return !n->culled && tec_decl_makes_text(n) && n->deadline.kind == TEC_DEADLINE_HARD &&
            tec_pipeline_actor(p) && tec_pipeline_in_frames(p, n) &&
-           !tec_pipeline_ring_of(p, n->chain);
+           n != tec_pipeline_ring_of(p, n->chain);
 }
 
 double tec_pipeline_due(const struct tec_pipeline *p, int chain)

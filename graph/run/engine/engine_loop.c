@@ -310,9 +310,13 @@ static void add_chain(struct tec_loop_options *l, struct tec_engine *e, int chai
 {
     const struct tec_pipeline *p = e->options.pipeline;
     const struct tec_decl_node *ring = tec_pipeline_ring_of(p, chain);
+    const struct tec_decl_spawn trigger = tec_pipeline_trigger(p, chain);
     struct tec_loop_chain *c = &l->chains[l->n_chains++];
     *c = (struct tec_loop_chain){.in_frames = !e->chains[chain].plan->spec.secondary,
                                  .every = tec_pipeline_every(p, chain),
+                                 .on_change = trigger.kind == TEC_SPAWN_ON_CHANGE,
+                                 .on_text = text_named(p, chain, trigger.value),
+                                 .holds = tec_pipeline_holds(p, chain),
                                  .plan = e->chains[chain].plan,
                                  .executor = *executor,
                                  .rooms = e->chains[chain].rooms,

@@ -2,6 +2,7 @@
  *
  * Runs at load. An action's robot is that of its chain's session; with several, buffers that are
  * for any of them have room for the largest. */
+#include "graph/load/pipeline_texts.h"
 #include "graph/run/engine/engine_own.h"
 
 #include <string.h>
@@ -43,6 +44,7 @@ static struct tec_session_options session_options(const struct tec_engine *e, in
                 .model = e->chains[i].of->model,
                 .tokenizer = e->chains[i].of->tokenizer,
                 .max_text = e->chains[i].spec.text_tokens,
+                .follows = 1 + tec_pipeline_follows(o->pipeline, i),
                 .memory = e->chains[i].memory};
     return s;
 }

@@ -1,4 +1,5 @@
 /* decide.c - the policy's decision for a frame: asked for, told, and ordered into launches. */
+#include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/state_rings.h"
 #include "graph/run/loop/state_texts.h"
 

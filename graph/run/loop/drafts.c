@@ -10,6 +10,7 @@
  * that it proposed was kept, as it never reads its last one. Rejected tokens leave keys behind in
  * both caches; the next rows begin in front of them and write there. */
 #include "graph/run/loop/state.h"
+#include "graph/run/loop/state_pending.h"
 
 #include <string.h>
 

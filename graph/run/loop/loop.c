@@ -7,6 +7,7 @@
  * in decide.c, requests.c and account.c. */
 #include "graph/run/loop/kept_chunks.h"
 #include "graph/run/loop/state.h"
+#include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/state_rings.h"
 #include "graph/run/loop/state_texts.h"
 
@@ -144,6 +145,7 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
         refuse_asks(tick);
         return;
     }
+    tec_pending_prefills_begin(l);
     for (int d = 0; d < l->o.n_decoders; d++)
         if ((spawn >> d & 1U) && !waits_for_text(l, l->o.decoders[d].chain))
             tec_requests_spawn(l, d, NULL);
@@ -193,6 +195,7 @@ void tec_loop_open_prefix(struct tec_loop *l, struct tec_chain *c,
     p->frame = l->tick->frame;
     p->captured_ns = input->captured_ns;
     p->episode = input->episode;
+    p->key = l->o.chains[tec_chain_index(l, c)].on_change ? tec_loop_key(l, c) : 0;
     if (c->keeps && in->state)
         memcpy(p->state, in->state, (size_t)tec_model_state(c->plan->model) * sizeof *p->state);
 }
@@ -200,7 +203,10 @@ void tec_loop_open_prefix(struct tec_loop *l, struct tec_chain *c,
 bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c)
 {
     int64_t n = c->every;
-    return c->prefix.region < 0 || l->tick->frame / n != c->prefix.frame / n;
+    bool first = c->prefix.region < 0;
+    if (l->o.chains[tec_chain_index(l, c)].on_change)
+        return first || (l->input && tec_loop_key(l, c) != c->prefix.key);
+    return first || l->tick->frame / n != c->prefix.frame / n;
 }
 
 /* Counts the chunks that each session's hard nodes have to make; those that the decision leaves out
@@ -377,6 +383,7 @@ void tec_loop_restart(struct tec_loop *l)
     for (int i = 0; i < l->n_live; i++)
         tec_requests_end(l, &l->requests[i], "reset", 2, tec_loop_now(l));
     tec_requests_sweep(l);
+    tec_pending_prefills_drop(l);
     tec_loop_text_keys_reset(l);
     tec_kept_chunks_reset(l);
     for (int s = 0; s < l->sessions; s++) {

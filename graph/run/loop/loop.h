@@ -76,14 +76,20 @@ struct tec_action {
     int waits_for;  /* 1 + a decoder whose text of this frame is made first; 0 = none */
 };
 
-/* Prefills that requests wait for, at most: two for each request, its own and its draft's. */
+/* Prefills that requests wait for, at most: two for each request, its own and its draft's, and
+ * those that are held, where there are fewer requests. */
 enum { TEC_MAX_PENDING = 2 * TEC_MAX_ROWS };
 
 /* A prefill and the nodes that stand on its keys. */
 struct tec_loop_chain {
     bool in_frames; /* prefilled in every frame; else when its requests wait for a prefill, in
                      * slices: spec.secondary of its plan */
-    int every;      /* in frames: prefilled in each n-th; 0 and 1: in each */
+    int every;      /* its prefill begins in each n-th frame, or of a held one at each n-th
+                     * observation of its session; 0 and 1: in each */
+    bool on_change; /* instead where a text is not what it was in the newest prefix */
+    int on_text;    /* 1 + which of the texts that it reads; 0 = any */
+    bool holds;     /* not in frames: until the next one begins, its newest prefill is that of all
+                     * requests, and is made when the first of them waits for it */
     struct tec_plan *plan;              /* borrowed */
     struct tec_executor executor;       /* over that plan; all on one clock and device */
     int prefill_node;                   /* topology; -1 = none */

@@ -1,5 +1,6 @@
 /* loop_chains.c - the chains of a loop: plans, costs, request slots and views of each. */
 #include "graph/run/loop/kept_chunks.h"
+#include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/state_rings.h"
 #include "graph/run/loop/state_texts.h"
 
@@ -127,7 +128,7 @@ static void fill_chain(struct tec_loop *l, int chain)
     order_actions(l, chain, c);
     find_texts(l, chain);
     find_hard_texts(l, chain);
-    c->keeps = c->every > 1;
+    c->keeps = o->in_frames && (c->every > 1 || o->on_change);
     for (int i = 0; i < c->n_actions; i++)
         c->keeps |= l->o.actions[c->acts[i]].prev;
     if (!c->in_frames)
@@ -195,9 +196,10 @@ static enum tec_status take_chain(struct tec_loop *l, struct tec_chain *c, struc
 static enum tec_status make_pending(struct tec_loop *l, struct tec_error *err)
 {
     size_t most = 1, pixels = 0;
-    int own = l->request_slots; /* that have a prompt of their own */
+    int n = l->request_slots;
     for (int m = 0; m < l->o.n_chains; m++) {
-        own += l->o.chains[m].proposes ? l->chains[m].plan->spec.request_slots : 0;
+        n += l->o.chains[m].proposes ? l->chains[m].plan->spec.request_slots : 0;
+        n += l->o.chains[m].holds ? l->sessions : 0;
         if (l->chains[m].in_frames)
             continue;
         const struct tec_plan *plan = l->chains[m].plan;
@@ -205,13 +207,15 @@ static enum tec_status make_pending(struct tec_loop *l, struct tec_error *err)
         most = (size_t)plan->spec.text_tokens > most ? (size_t)plan->spec.text_tokens : most;
         pixels = all > pixels ? all : pixels;
     }
-    l->pending = TEC_NEW(&l->arena, TEC_MAX_PENDING, struct tec_pending_prefill);
-    for (int i = 0; l->pending && i < TEC_MAX_PENDING; i++) {
+    if (n > TEC_MAX_PENDING)
+        return tec_fail(err, TEC_INVALID, "%d prefills that requests wait for; the most is %d", n,
+                        TEC_MAX_PENDING);
+    l->n_pending = n;
+    l->pending = TEC_NEW(&l->arena, (size_t)n + 1, struct tec_pending_prefill);
+    for (int i = 0; l->pending && i < n; i++) {
         struct tec_pending_prefill *a = &l->pending[i];
-        a->ids = i < own ? TEC_NEW(&l->arena, most, int) : l->pending[0].ids;
-        a->pixels = !pixels   ? NULL
-                    : i < own ? tec_arena_push(&l->arena, pixels, 1, 64)
-                              : l->pending[0].pixels;
+        a->ids = TEC_NEW(&l->arena, most, int);
+        a->pixels = pixels ? tec_arena_push(&l->arena, pixels, 1, 64) : NULL;
         if (!a->ids || (pixels && !a->pixels))
             l->pending = NULL;
     }

@@ -1,6 +1,11 @@
 /* pending_prefill.c - prefills that are not in frames: requests wait until theirs has had its turn,
- * in slices that fill what hard work leaves over. One at a time is begun and not done. */
+ * in slices that fill what hard work leaves over. One at a time is begun and not done.
+ *
+ * Such a prefill is of the frame in which its requests were born. One with a trigger of its own is
+ * of the observation that the trigger came with: it is held for all requests until the next one,
+ * and runs when the first of them waits for it. */
 #include "graph/run/loop/state.h"
+#include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/state_texts.h"
 #include "graph/run/recall/memory.h"
 
@@ -11,28 +16,43 @@ static int total_of(const struct tec_loop *l, const struct tec_pending_prefill *
     return l->chains[a->chain].slices;
 }
 
-static int n_pending(const struct tec_loop *l)
+/* Does an unfinished one have keys? Is it finished? */
+static bool begun(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
-    return l->pending ? TEC_MAX_PENDING : 0;
+    return a->region >= 0 && a->done < total_of(l, a);
+}
+
+static bool whole(const struct tec_loop *l, const struct tec_pending_prefill *a)
+{
+    return a->region >= 0 && a->done == total_of(l, a);
 }
 
 /* --- births and ends ------------------------------------------------------------------------- */
 
-static struct tec_pending_prefill *of_frame(struct tec_loop *l, int chain)
+/* The one that a request of the session whose turn it is joins: that which is held, or of chains
+ * that hold none, that of its frame. */
+static struct tec_pending_prefill *there(const struct tec_loop *l, int chain)
 {
-    for (int i = 0; i < n_pending(l); i++) {
+    bool holds = l->o.chains[chain].holds;
+    for (int i = 0; i < l->n_pending; i++) {
         struct tec_pending_prefill *a = &l->pending[i];
-        if (a->waiting > 0 && a->chain == chain && a->frame == l->tick->frame &&
-            a->session == l->tick->session)
+        bool its = holds ? a->held : a->waiting > 0 && a->frame == l->tick->frame;
+        if (its && a->chain == chain && a->session == l->tick->session)
             return a;
     }
     return NULL;
 }
 
+bool tec_pending_prefill_there(const struct tec_loop *l, int chain)
+{
+    return l->o.chains[chain].holds ? there(l, chain) != NULL
+                                    : l->input->chains[chain].prefix.n_text > 0;
+}
+
 static struct tec_pending_prefill *unused(struct tec_loop *l)
 {
-    for (int i = 0; i < n_pending(l); i++)
-        if (l->pending[i].waiting == 0)
+    for (int i = 0; i < l->n_pending; i++)
+        if (l->pending[i].waiting == 0 && !l->pending[i].held)
             return &l->pending[i];
     return NULL;
 }
@@ -81,29 +101,33 @@ static void keep_segments(struct tec_loop *l, struct tec_pending_prefill *a)
     *given = other;
 }
 
-/* There are as many as requests can wait for. */
+/* Of this observation. There are as many as requests can wait for, and as can be held. */
+static struct tec_pending_prefill *ask(struct tec_loop *l, int chain)
+{
+    const struct tec_prefix_input *p = &l->input->chains[chain].prefix;
+    struct tec_pending_prefill *a = unused(l);
+    int *ids = a->ids;
+    uint8_t *pixels = a->pixels;
+    *a = (struct tec_pending_prefill){.chain = chain,
+                                      .session = l->tick->session,
+                                      .frame = l->tick->frame,
+                                      .region = -1,
+                                      .n = p->n_text,
+                                      .ids = ids,
+                                      .n_pictures = p->n_pictures,
+                                      .seen = tec_pictures_of(l, p),
+                                      .pixels = pixels};
+    memcpy(ids, p->ids, (size_t)p->n_text * sizeof *ids);
+    tec_loop_read_text(l, chain);
+    keep_pictures(l, a, p);
+    keep_segments(l, a);
+    return a;
+}
+
 static int join(struct tec_loop *l, int chain)
 {
-    struct tec_pending_prefill *a = of_frame(l, chain);
-    const struct tec_prefix_input *p = &l->input->chains[chain].prefix;
-    if (!a) {
-        a = unused(l);
-        int *ids = a->ids;
-        uint8_t *pixels = a->pixels;
-        *a = (struct tec_pending_prefill){.chain = chain,
-                                          .session = l->tick->session,
-                                          .frame = l->tick->frame,
-                                          .region = -1,
-                                          .n = p->n_text,
-                                          .ids = ids,
-                                          .n_pictures = p->n_pictures,
-                                          .seen = tec_pictures_of(l, p),
-                                          .pixels = pixels};
-        memcpy(ids, p->ids, (size_t)p->n_text * sizeof *ids);
-        tec_loop_read_text(l, chain);
-        keep_pictures(l, a, p);
-        keep_segments(l, a);
-    }
+    struct tec_pending_prefill *a = there(l, chain);
+    a = a ? a : ask(l, chain);
     a->waiting++;
     return (int)(a - l->pending);
 }
@@ -120,21 +144,23 @@ static void drop(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_n
     const struct tec_executor *e = l->chains[a->chain].executor;
     if (a->region < 0)
         return;
-    if (a->done < total_of(l, a) && e->give_up)
+    if (begun(l, a) && e->give_up)
         e->give_up(e->memory);
     tec_kv_pool_drop(&l->chains[a->chain].plan->prefixes, a->region);
     a->region = -1;
+    a->done = 0;
     tec_loop_tell_prefix(l, "free", &l->chains[a->chain], a->rows, at_ns);
 }
 
-/* Nobody waits any more for what is begun: the next one begins with its first slice. */
+/* Nobody waits any more for what is begun: the next one begins with its first slice. So does one
+ * that is held and is not whole. */
 static void leave(struct tec_loop *l, int *pending, int64_t at_ns)
 {
     if (*pending < 0)
         return;
     struct tec_pending_prefill *a = &l->pending[*pending];
     *pending = -1;
-    if (--a->waiting == 0)
+    if (--a->waiting == 0 && !(a->held && whole(l, a)))
         drop(l, a, at_ns);
 }
 
@@ -144,14 +170,60 @@ void tec_pending_prefill_leave(struct tec_loop *l, struct tec_request *r, int64_
     leave(l, &r->draft.pending, at_ns);
 }
 
+/* --- those that are held --------------------------------------------------------------------- */
+
+static void release(struct tec_loop *l, struct tec_pending_prefill *a)
+{
+    a->held = false;
+    if (a->waiting == 0)
+        drop(l, a, tec_loop_now(l));
+}
+
+void tec_pending_prefills_drop(struct tec_loop *l)
+{
+    for (int i = 0; i < l->n_pending; i++)
+        if (l->pending[i].held)
+            release(l, &l->pending[i]);
+}
+
+/* Does this observation begin another one? */
+static bool is_over(const struct tec_loop *l, struct tec_pending_prefill *a)
+{
+    const struct tec_chain *c = &l->chains[a->chain];
+    a->since++;
+    return l->o.chains[a->chain].on_change ? tec_loop_key(l, c) != a->key : a->since >= c->every;
+}
+
+void tec_pending_prefills_begin(struct tec_loop *l)
+{
+    for (int m = 0; m < l->o.n_chains; m++) {
+        struct tec_pending_prefill *a = l->o.chains[m].holds ? there(l, m) : NULL;
+        bool asked = l->input->chains[m].prefix.n_text > 0;
+        if (a && (a->episode != l->input->episode || (is_over(l, a) && asked))) {
+            release(l, a);
+            a = NULL;
+        }
+        if (a || !l->o.chains[m].holds || !asked)
+            continue;
+        a = ask(l, m);
+        a->held = true;
+        a->episode = l->input->episode;
+        a->key = tec_loop_key(l, &l->chains[m]);
+    }
+}
+
+/* --- what requests wait for ------------------------------------------------------------------ */
+
 /* One of the draft's that is begun comes first: until it is done no other may begin, so a plan has
  * to see it. */
 const struct tec_pending_prefill *tec_pending_prefill_of(const struct tec_loop *l,
                                                          const struct tec_request *r)
 {
-    bool begun = r->draft.pending >= 0 && l->pending[r->draft.pending].region >= 0;
-    int at = r->pending >= 0 && !begun ? r->pending : r->draft.pending;
-    return at < 0 ? NULL : &l->pending[at];
+    const struct tec_pending_prefill *draft =
+        r->draft.pending < 0 ? NULL : &l->pending[r->draft.pending];
+    const struct tec_pending_prefill *own = r->pending < 0 ? NULL : &l->pending[r->pending];
+    bool first = draft && (begun(l, draft) || !own || whole(l, own));
+    return first ? draft : own;
 }
 
 int tec_pending_prefill_left(const struct tec_loop *l, const struct tec_request *r)
@@ -179,13 +251,13 @@ static int first_row(const struct tec_loop *l, const struct tec_pending_prefill 
     return first;
 }
 
-/* Order: a prefill already in progress first, then by the priority of the requests waiting for
- * it. */
+/* Order: what is whole already, then a prefill in progress, then by the priority of the requests
+ * waiting for it. */
 static bool sooner(const struct tec_loop *l, const struct tec_pending_prefill *a,
                    const struct tec_pending_prefill *b)
 {
-    if ((a->region >= 0) != (b->region >= 0))
-        return a->region >= 0;
+    if (whole(l, a) != whole(l, b) || begun(l, a) != begun(l, b))
+        return whole(l, a) || (begun(l, a) && !whole(l, b));
     int x = first_row(l, a), y = first_row(l, b);
     return tec_loop_before(l, x, y) || (!tec_loop_before(l, y, x) && x < y);
 }
@@ -204,7 +276,7 @@ static bool comes_first(const struct tec_loop *l, const struct tec_pending_prefi
 static struct tec_pending_prefill *next_of(struct tec_loop *l, const bool *seen)
 {
     struct tec_pending_prefill *best = NULL;
-    for (int i = 0; i < n_pending(l); i++)
+    for (int i = 0; i < l->n_pending; i++)
         if (l->pending[i].waiting > 0 && !seen[i] && !comes_first(l, &l->pending[i]) &&
             first_row(l, &l->pending[i]) >= 0 && (!best || sooner(l, &l->pending[i], best)))
             best = &l->pending[i];
@@ -221,14 +293,14 @@ void tec_pending_prefill_plan(struct tec_loop *l)
         left[m] = node < 0 || tec_loop_leaves_out(l, node) ? 0 : l->decision.nodes[node].slices;
     }
     l->n_turns = l->n_planned = 0;
-    for (int i = 0; i < n_pending(l); i++)
+    for (int i = 0; i < l->n_pending; i++)
         l->pending[i].now = 0;
     while ((a = next_of(l, seen))) {
         int more = total_of(l, a) - a->done;
         seen[a - l->pending] = true;
         a->now = left[a->chain] < more ? left[a->chain] : more;
         left[a->chain] -= a->now;
-        if (a->now > 0)
+        if (a->now > 0 || more == 0)
             l->turns[l->n_turns++] = (int)(a - l->pending);
         l->n_planned = l->n_turns;
         if (a->now < more && (a->region >= 0 || a->now > 0))
@@ -388,7 +460,7 @@ const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop
                                                            int session)
 {
     const struct tec_pending_prefill *next = NULL;
-    for (int i = 0; i < n_pending(l); i++) {
+    for (int i = 0; i < l->n_pending; i++) {
         const struct tec_pending_prefill *a = &l->pending[i];
         if (a->waiting > 0 && a->chain == chain && a->region < 0 && a->memory &&
             (session < 0 || a->session == session) && (!next || a->frame < next->frame))

@@ -1,6 +1,7 @@
 /* requests.c - language requests: born, stored, advanced, finished, and the text they leave. */
 #include "graph/run/launch/noise.h"
 #include "graph/run/loop/state.h"
+#include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/state_texts.h"
 #include "kernels/philox.h"
 
@@ -298,8 +299,8 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 {
     int stale = stale_of(l, decoder, false), chain = l->o.decoders[decoder].chain;
     int draft = l->o.decoders[decoder].draft;
-    bool asked = l->input->chains[chain].prefix.n_text > 0 &&
-                 (draft == 0 || l->input->chains[draft - 1].prefix.n_text > 0);
+    bool asked = tec_pending_prefill_there(l, chain) &&
+                 (draft == 0 || tec_pending_prefill_there(l, draft - 1));
     if (asked && free_request_slot(l, decoder) < 0 && stale == 0)
         make_room(l, decoder);
     struct tec_request r = born(l, decoder, ask);

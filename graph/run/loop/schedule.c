@@ -19,7 +19,7 @@ static int most_of(const struct tec_loop *l, const struct tec_chain *c)
 
 enum tec_status tec_schedule_create(struct tec_loop *l, struct tec_error *err)
 {
-    int most = TEC_MAX_LAUNCHES + (l->pending ? TEC_MAX_PENDING : 0) + 8;
+    int most = TEC_MAX_LAUNCHES + l->n_pending + 8;
     for (int i = 0; i < l->n_hard; i++)
         most += most_of(l, &l->chains[l->hard[i]]);
     l->most_items = most;

@@ -3,6 +3,7 @@
  * Items of nodes on a partition of their own run beside the frame's hard nodes, from fork to join;
  * the others run and are settled one by one. */
 #include "graph/run/loop/state.h"
+#include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/state_texts.h"
 
 #include <string.h>

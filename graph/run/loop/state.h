@@ -51,20 +51,6 @@ struct tec_incomplete_keys {
     int tokens[TEC_MAX_SESSIONS], made[TEC_MAX_SESSIONS];
 };
 
-/* A prefill that is not in frames, which requests of one frame wait for. Unused: nobody waits. */
-struct tec_pending_prefill {
-    int chain, session;
-    int64_t frame;          /* that they were born in */
-    int waiting, done, now; /* requests; slices that have run, and that run in this frame */
-    int region, rows;       /* from its first slice on; -1 = none */
-    int n, *ids;            /* its prompt: [text_tokens of its plan] */
-    int n_pictures;
-    struct tec_pictures_seen seen;
-    bool known;      /* their rows were there when it began */
-    uint8_t *pixels; /* of all of them, one after the other; NULL = no chain reads any */
-    struct tec_memory_prompt *memory; /* its segments; NULL = none. One of the chain's rooms */
-};
-
 /* The newest prefix of a chain: the running frame's, or where a later frame reads it an earlier
  * one's. */
 struct tec_chain_prefix {
@@ -72,6 +58,7 @@ struct tec_chain_prefix {
     int *prompt, n_prompt;        /* [text_tokens]; none where tokens have no penalty */
     int64_t frame, captured_ns;   /* of its observation */
     int64_t episode;              /* the same */
+    uint64_t key;                 /* of the texts that begin the next one */
     float *state;                 /* of that: [tec_model_state]; where it is kept */
 };
 
@@ -229,7 +216,8 @@ struct tec_loop {
     struct tec_segment_view segments[TEC_MAX_SEGMENTS];
     struct tec_decision decision, scratch;
     struct tec_frame_result result;
-    struct tec_pending_prefill *pending; /* [TEC_MAX_PENDING]; NULL: every chain is in frames */
+    struct tec_pending_prefill *pending; /* [n_pending]; NULL: every chain is in frames */
+    int n_pending;
     /* Those that have slices in this frame, in order: planned ones, behind them those that hard
      * texts wait for. */
     int turns[TEC_MAX_PENDING], n_turns, n_planned;
@@ -393,23 +381,9 @@ bool tec_loop_leaves_out(const struct tec_loop *l, int node);
  * it updates the record of those seen. */
 unsigned tec_loop_news(struct tec_text_given *given, const struct tec_chain_input *input);
 
-/* pending_prefill.c: prefills that requests wait for. */
-void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r); /* at its birth */
-void tec_pending_prefill_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
-/* What it waits for, its own before its draft's; NULL: nothing. */
-const struct tec_pending_prefill *tec_pending_prefill_of(const struct tec_loop *l,
-                                                         const struct tec_request *r);
-int tec_pending_prefill_left(const struct tec_loop *l, const struct tec_request *r); /* slices */
-void tec_pending_prefill_plan(struct tec_loop *l); /* which slices run in this frame */
-/* One that a hard text waits for goes in (-1: none), once a frame. */
-void tec_pending_prefill_first(struct tec_loop *l, int pending);
-/* Has it a prefix by the time that language runs? */
-bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r);
-/* The segments of the prefill of a chain that is begun next for a session (-1: for any); NULL =
- * none.
- */
-const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int chain,
-                                                           int session);
+/* The key of the texts that begin a chain's prefill where they change. */
+uint64_t tec_loop_key(const struct tec_loop *l, const struct tec_chain *c);
+
 /* The frame's decision about a prompt of segments that is begun now; NULL: about none. */
 void tec_loop_recompute(const struct tec_loop *l, const struct tec_chain *c,
                         const struct tec_memory_prompt *prompt);

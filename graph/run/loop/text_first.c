@@ -6,6 +6,7 @@
  * They are rows of launches like other texts, but no decision is asked about them. Where a model
  * proposes their tokens, its prefill comes before them, whole. */
 #include "graph/run/loop/schedule.h"
+#include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/state_texts.h"
 
 bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r)

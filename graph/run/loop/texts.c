@@ -8,6 +8,8 @@
 #include "graph/run/loop/state_rings.h"
 #include "graph/run/loop/state_texts.h"
 
+#include <string.h>
+
 #include <xxhash.h>
 
 void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t at_ns)
@@ -85,11 +87,29 @@ void tec_loop_read_text(struct tec_loop *l, int chain)
 }
 
 /* By its tokens, as a text of an observation has a key by its bytes. */
-static void set_key(struct tec_late_input *late, int text, const struct tec_text_version *v)
+static void set_key(uint64_t keys[1 + TEC_MAX_TEXTS], int text, const struct tec_text_version *v)
 {
-    uint64_t *keys = late->in.keys;
     keys[1 + text] = XXH3_64bits(v->tokens, (size_t)v->n * sizeof *v->tokens);
     keys[0] = XXH3_64bits(keys + 1, TEC_MAX_TEXTS * sizeof *keys);
+}
+
+/* The newest text that a chain waits for in its frame. */
+static const struct tec_text_version *heard(const struct tec_loop *l, int chain)
+{
+    return tec_text_edges_last(l->o.edges, l->o.chains[chain].hears - 1, l->tick->session,
+                               l->input->episode);
+}
+
+uint64_t tec_loop_key(const struct tec_loop *l, const struct tec_chain *c)
+{
+    int chain = tec_chain_index(l, c);
+    const struct tec_loop_chain *o = &l->o.chains[chain];
+    const struct tec_text_version *v = c->late && l->o.edges ? heard(l, chain) : NULL;
+    uint64_t keys[1 + TEC_MAX_TEXTS];
+    memcpy(keys, l->input->chains[chain].keys, sizeof keys);
+    if (v)
+        set_key(keys, o->hears_at, v);
+    return keys[o->on_text];
 }
 
 void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
@@ -98,8 +118,7 @@ void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
     if (!c->late || !l->o.edges)
         return;
     const struct tec_chain_input *in = &l->input->chains[chain];
-    const struct tec_text_version *v = tec_text_edges_last(l->o.edges, l->o.chains[chain].hears - 1,
-                                                           l->tick->session, l->input->episode);
+    const struct tec_text_version *v = heard(l, chain);
     struct tec_late_input *late = &c->late[tec_own_session(l)];
     int at = 0;
     while (at < TEC_MAX_TEXTS - 1 && in->reads[at].stream != l->o.chains[chain].hears)
@@ -114,7 +133,7 @@ void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
         tell_unread(l, &(struct tec_unread){err.message, l->o.chains[chain].hears - 1, v->request});
     *late = (struct tec_late_input){.opened = l->n_opened, .in = *in};
     if (v)
-        set_key(late, l->o.chains[chain].hears_at, v);
+        set_key(late->in.keys, l->o.chains[chain].hears_at, v);
     if (n > 0) {
         late->in.prefix.n_text = n;
         read->request = v->request;

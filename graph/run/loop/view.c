@@ -1,4 +1,5 @@
 /* view.c - what policies see of a frame: requests, caches, costs and the slack. */
+#include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/state_rings.h"
 #include "graph/run/recall/memory.h"
 

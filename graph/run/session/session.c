@@ -442,6 +442,8 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     for (struct tec_session *s = session; s; s = s->next)
         TEC_TRY(observe_or_keep(s, values, n, chunk_size(s) == chunk_size(session) ? noise : NULL,
                                 &made, frame, err));
+    for (struct tec_session *s = session; s; s = s->next)
+        tec_secondary_follow(&s->secondary, made.chains);
     if (warning)
         warning[0] = '\0';
     for (struct tec_session *s = session; s; s = s->next) {

@@ -21,7 +21,8 @@ struct tec_session_model {
     const struct tec_model *model;
     const struct tec_tokenizer *tokenizer; /* as below */
     int max_text;                          /* tokens of a prompt that its plan allows */
-    struct tec_chain_memory *memory;       /* as below */
+    int follows; /* 1 + the chain whose prompt it has as it is; 0: it makes its own */
+    struct tec_chain_memory *memory; /* as below */
 };
 
 /* Everything is borrowed until destroy. */

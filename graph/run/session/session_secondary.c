@@ -126,7 +126,8 @@ init_reader(struct tec_secondary_reader *r, const struct tec_session_options *o,
     tec_texts_init(&r->prompt.texts, o, of->chain, of->tokenizer, robot);
     r->prompt.longest = tec_texts_longest(&r->prompt.texts);
     r->prompt.most = room_of(r, o->pipeline);
-    TEC_TRY(find_template(r, o, robot, arena, err));
+    if (!of->follows)
+        TEC_TRY(find_template(r, o, robot, arena, err));
     TEC_TRY(find_views(r, o, observer, arena, err));
     return tec_session_prompt_init(&r->prompt, arena, err);
 }
@@ -208,11 +209,27 @@ enum tec_status tec_secondary_read(struct tec_secondary_inputs *secondary,
         in->prefix = (struct tec_prefix_input){.ids = ids[i]};
         TEC_TRY(tec_texts_read(&p->texts, p->streams, values, n_values, &parts.said, in,
                                &parts.whole, err));
-        TEC_TRY(tec_session_prompt_make(p, &parts, ids[i], &in->prefix.n_text, scratch, err));
-        if (in->prefix.n_text == 0)
+        if (!r->of->follows)
+            TEC_TRY(tec_session_prompt_make(p, &parts, ids[i], &in->prefix.n_text, scratch, err));
+        if (in->prefix.n_text == 0 && !r->of->follows)
             continue; /* there is no text yet */
         in->memory = p->memory ? &p->remembered[turn] : NULL;
         TEC_TRY(see(r, values, n_values, seen, turn, &in->prefix, err));
     }
     return TEC_OK;
+}
+
+/* Of one that is longer than its own may be, the end. */
+void tec_secondary_follow(const struct tec_secondary_inputs *secondary,
+                          struct tec_chain_input chains[TEC_MAX_CHAINS])
+{
+    for (int i = 0; i < secondary->n; i++) {
+        const struct tec_session_model *of = secondary->readers[i].of;
+        struct tec_prefix_input *own = &chains[of->chain].prefix;
+        const struct tec_prefix_input *its = &chains[of->follows ? of->follows - 1 : 0].prefix;
+        if (!of->follows)
+            continue;
+        own->n_text = its->n_text < of->max_text ? its->n_text : of->max_text;
+        own->ids = its->ids + (its->n_text - own->n_text);
+    }
 }

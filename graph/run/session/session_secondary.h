@@ -81,4 +81,8 @@ enum tec_status tec_secondary_read(struct tec_secondary_inputs *secondary,
                                    struct tec_chain_input out[TEC_MAX_CHAINS],
                                    struct tec_arena *scratch, struct tec_error *err);
 
+/* When all prompts of an observation are made: those that are another chain's. */
+void tec_secondary_follow(const struct tec_secondary_inputs *secondary,
+                          struct tec_chain_input chains[TEC_MAX_CHAINS]);
+
 #endif

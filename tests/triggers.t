@@ -1,0 +1,140 @@
+#!/bin/sh
+# triggers.t - prefills with triggers of their own: one that requests wait for is held until the next
+# one, a frames' prefill runs where a text is new. A draft reads the memory that is in the prompt, and
+# texts of a ring come by a deadline, or before the arm that waits for them.
+# usage: tests/triggers.t [PROGRAM]
+. "$(dirname "$0")/opening.sh"
+P=tests/pipelines
+random="--random-weights 3 --size tiny"
+
+cat >"$W/same.py" <<'PYTHON'
+import json, sys
+def read(name):
+    lines, said, drafted, kept = [json.loads(x) for x in open(name)], {}, 0, 0
+    for x in lines:
+        drafted, kept = drafted + x["plan"].get("drafted", 0), kept + x["plan"].get("kept", 0)
+        for node, texts in (x.get("text") or {}).items():
+            for t in texts:
+                said.setdefault((x.get("session"), node, t["request"]), []).extend(t["tokens"])
+    return [(x.get("session"), x["actions"]) for x in lines if x.get("actions")], said, drafted, kept
+a, b = read(sys.argv[1]), read(sys.argv[2])
+assert a[:2] == b[:2], "actions or texts differ"
+assert len(a[0]) >= int(sys.argv[3]), len(a[0])
+assert sum(map(len, a[1].values())) >= int(sys.argv[4]), a[1]
+assert len(sys.argv) < 6 or (a[2] == a[3] > 0), a[2:]
+PYTHON
+run() { # run OUT FILE ARGUMENTS...
+    to=$1
+    shift
+    "$T" run "$@" $random --random-inputs 1 -n 12 --drain --threads 1 --format json >"$W/$to" 2>"$W/err" </dev/null
+}
+same() { # same WHAT LEAST_CHUNKS LEAST_TOKENS FILE ARGUMENTS...
+    what=$1 chunks=$2 tokens=$3
+    shift 3
+    run a "$@" && run b "$@" --interpret && python3 -S "$W/same.py" "$W/a" "$W/b" "$chunks" "$tokens" 2>>"$W/err"
+    ok $? "as interpreted: $what"
+}
+simulate() { # simulate FILE SCENARIO ARGUMENTS...
+    printf '%s' "$2" >"$W/scenario.json"
+    file=$1
+    shift 2
+    "$T" simulate "$file" $random --launch-ms 2 --scenario "$W/scenario.json" --trace "$W/trace" "$@" >"$W/out" 2>"$W/err"
+}
+
+for sessions in 1 3; do
+    same "requests share a held prefill, $sessions" $((12 * sessions)) $((16 * sessions)) $P/held.lua --policy chaos \
+        --set frame.sessions=$sessions --set "nodes.ask.spawn=every(3)"
+    same "a frames' prefill where a text is new, $sessions" $((12 * sessions)) $((16 * sessions)) $P/held_plan.lua \
+        --policy chaos --set frame.sessions=$sessions
+    same "a draft that remembers, $sessions" $((12 * sessions)) $((12 * sessions)) $P/draft_remembers.lua --policy chaos \
+        --set frame.sessions=$sessions
+    for file in ring_hard ring_first; do
+        same "$file, $sessions" $((6 * sessions)) $((48 * sessions)) $P/$file.lua --policy actionflow --set frame.sessions=$sessions
+    done
+done
+
+# A question's words are those that it has behind a prefill of its own.
+sed 's/, spawn = on_change("goal")//; s/on_change("context")/on_change()/; s/on_request()/every(3)/' $P/held.lua >"$W/each.lua"
+run a $P/held.lua --policy chaos --set "nodes.ask.spawn=every(3)" && run b "$W/each.lua" --policy chaos &&
+    python3 -S "$W/same.py" "$W/a" "$W/b" 12 16 2>>"$W/err"
+ok $? "texts on a held prefill are those on one of their own"
+
+simulate $P/held.lua '{"schema": 1, "frames": 16, "clock": "saturated", "instruction": [{"frame": 7}],
+    "arrivals": [{"frame": 1, "node": "ask"}, {"frame": 5, "node": "ask"}, {"frame": 10, "node": "ask"}, {"frame": 13, "node": "ask"}]}' \
+    --policy fill && python3 -S - "$W/trace" <<'PYTHON' 2>>"$W/err"
+import json, sys
+ran, kv, finished = {"think": [], "ask.draft": []}, [], 0
+for e in map(json.loads, open(sys.argv[1])):
+    if e["event"] == "start" and e["node"] in ran:
+        ran[e["node"]].append(e["frame"])
+    if e["event"] == "kv" and e["kv"] == "context":
+        kv.append((e["op"], e["frame"]))
+    finished += e["event"] == "finish"
+assert ran == {"think": [0, 7], "ask.draft": [1, 10]}, ran
+assert kv == [("alloc", 0), ("free", 7), ("alloc", 7)], kv
+assert finished == 6, finished
+PYTHON
+ok $? "it runs once a goal, when the first request waits for it; so does its draft's"
+
+simulate $P/held.lua '{"schema": 1, "frames": 12, "clock": "saturated"}' --policy fill --set "nodes.think.spawn=every(4)" \
+    --set "nodes.ask.spawn=every(3)" && python3 -S - "$W/trace" <<'PYTHON' 2>>"$W/err"
+import json, sys
+started = [e["frame"] for e in map(json.loads, open(sys.argv[1])) if e["event"] == "start" and e["node"] == "think"]
+assert started == [0, 4, 8], started
+PYTHON
+ok $? "every(4): what is asked in between stands on the newest one"
+
+simulate $P/held_plan.lua '{"schema": 1, "frames": 24, "clock": "saturated", "eos": {"3": 2}}' --policy fill &&
+    python3 -S - "$W/trace" <<'PYTHON' 2>>"$W/err"
+import json, sys
+sees, reads, tells, ages = [], [], [], {}
+for e in map(json.loads, open(sys.argv[1])):
+    if e["event"] == "start" and e["node"] == "see":
+        sees.append(e["frame"])
+    if e["event"] == "read" and e["node"] == "see":
+        reads.append((e["frame"], e["request"]))
+    if e["event"] == "arrive" and e["node"] == "tell":
+        tells.append(e["frame"])
+    if e["event"] == "release":
+        ages[e["frame"]] = e["age_us"]
+assert sees == tells == [f for f, _ in reads] and 2 < len(sees) < 8, (sees, tells, reads)
+assert reads[0][1] is None and all(r is not None for _, r in reads[1:]), reads
+assert sorted(ages) == list(range(24)), ages
+behind = [f for f in range(24) if f not in sees]
+assert all(ages[f] > ages[max(s for s in sees if s < f)] for f in behind), ages
+PYTHON
+ok $? "the frames' prefill runs where its text is new; the arm acts in every frame, on the newest one"
+
+python3 - $P/draft_remembers.lua "$W/plain.lua" <<'PYTHON'
+import sys
+text = open(sys.argv[1]).read()
+plain = text.replace(',\n             draft = { model = "quick", tokens = 2 }', "").replace(', quick = model { arch = "pi05_causal" }', "")
+assert len(plain) < len(text) - 60
+open(sys.argv[2], "w").write(plain)
+PYTHON
+run a $P/draft_remembers.lua --policy fill && run b "$W/plain.lua" --policy fill &&
+    python3 -S "$W/same.py" "$W/a" "$W/b" 12 21 all 2>>"$W/err"
+ok $? "a draft that is the model itself reads what it remembers, too: all that it proposes is kept"
+
+order() { # order WHAT FILE WANT
+    simulate $P/$2.lua '{"schema": 1, "frames": 9, "clock": "saturated"}' && python3 -S - "$W/trace" "$3" <<'PYTHON' 2>>"$W/err"
+import json, sys
+order, frames = [], 0
+for e in map(json.loads, open(sys.argv[1])):
+    if e["event"] == "frame":
+        order = []
+    if e["event"] in ("start", "release", "finish"):
+        order.append((e["event"] + " " if e["event"] != "start" else "") + e.get("node", "talk"))
+    if e["event"] == "frame_end" and e["frame"] > 6:
+        frames += 1
+        assert order == sys.argv[2].split(", "), order
+assert frames == 2
+PYTHON
+    ok $? "$1"
+}
+order "a text with a hard deadline on a ring: made behind the ring's actions, in its frame" ring_hard \
+    "packed, release advance, talk, finish talk"
+order "a text of a ring that an arm waits for: made before the arm reads it" ring_first \
+    "packed, release advance, talk, finish talk, see, act, release act"
+echo "1..$n"
+exit $failed
