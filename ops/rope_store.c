@@ -1,6 +1,7 @@
 /* rope_store.c - rotate q and k by position, store k and v in their slots.
  *   qkv [rows, q | k | v]; q [rows, heads * head_dim]; k, v: one layer of a slot space, or neither
- *   where there are queries alone (kv_heads = 0).
+ *   where there are queries alone (kv_heads = 0). angles: where those of cos_sin are made by the
+ *   same program, so that it comes behind.
  *   args: slot, pos, cos_sin, q_at, k_at, v_at, heads, kv_heads, head_dim. */
 #include "ops/program.h"
 

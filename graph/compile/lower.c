@@ -38,6 +38,7 @@ static struct tec_lower context_of(struct tec_plan *p, struct tec_plan_part *par
                               .two_terms = p->spec.two_terms,
                               .whole = p->spec.whole,
                               .hidden = -1,
+                              .angles = -1,
                               .prefix = &part->prefix_device,
                               .decode = &part->decode_device,
                               .moves = &part->moves_device,

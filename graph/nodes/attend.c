@@ -38,10 +38,11 @@ void tec_lower_norm_heads(struct tec_lower *l, const struct tec_head_norms *n, i
 }
 
 /* Rotated and taken to slots; what is not stored has no columns. */
-static struct tec_call rope(const struct tec_lower *l, const struct tec_attending *t, int x, int q)
+static struct tec_call rope(struct tec_lower *l, const struct tec_attending *t, int x, int q)
 {
     struct tec_call call = tec_call_of(TEC_OP_rope_store, "rope");
     call.in[0] = x;
+    call.in[1] = tec_lower_angles(l, tec_lower_rotation(l, t->attend));
     call.out[0] = q;
     call.bf16 = t->space->shape.bf16;
     call.args.rope.slot = t->rows->slot;

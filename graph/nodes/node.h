@@ -70,6 +70,7 @@ struct tec_lower {
     struct tec_taps *taps;               /* NULL = none */
     int picture_steps;                   /* prefill: of the program, up to the rows of pictures */
     int hidden; /* prefill: the rows that a head reads, a tensor of table->last; -1 = none */
+    int angles; /* tensor: those of rows of pictures that are made in this program; -1 = none yet */
     int deep[TEC_MAX_DEEP]; /* prefill: what the products of vision.project->deep read; */
     int deep_row;           /* rows of pictures, to which they are added, begin here */
 };
@@ -163,6 +164,8 @@ void tec_lower_deep(struct tec_lower *l, int layer, int x);
 /* The angles of rows of pictures, which have three positions, behind those of the text's rows;
  * nothing where positions are one number. */
 void tec_lower_turns(struct tec_lower *l);
+/* The tensor that who reads `cos_sin` waits for; -1 = none. */
+int tec_lower_angles(struct tec_lower *l, const float *cos_sin);
 
 /* Pictures and prompt through the layers of the text and what leaves them, in scratch slots: rows
  * in the order of memory, those of pictures first. `round`: they enter a GEMM. */

@@ -148,7 +148,7 @@ int tec_lower_text(struct tec_lower *l, bool round)
     const struct tec_reading r = {
         .space = &l->reading[0], .rows = &rows, .tap = "prefix.", .tap_inside = true};
     struct tec_built b;
-    tec_lower_turns(l); /* commands between it and the first layer wait for each other */
+    tec_lower_turns(l);
     if (!tec_lower_prompt(l, &b, &r))
         return -1;
     (void)tec_layers_run(&b);

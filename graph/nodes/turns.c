@@ -43,4 +43,16 @@ void tec_lower_turns(struct tec_lower *l)
     call.args.take.rows = t->n_turns;
     call.args.take.group = half;
     tec_program_call(l->program, &call);
+    l->angles = call.out[0];
+}
+
+int tec_lower_angles(struct tec_lower *l, const float *cos_sin)
+{
+    bool made_here = l->prefix && l->prefix->turns && tec_lower_sees(l);
+    if (!made_here || cos_sin != l->cos_sin[0])
+        return -1;
+    if (l->angles < 0 && l->program->status == TEC_OK)
+        l->program->status = tec_fail(&l->program->err, TEC_INVALID,
+                                      "angles of pictures are read before they are made");
+    return l->angles;
 }
