@@ -116,6 +116,13 @@ run a $P/draft_remembers.lua --policy fill && run b "$W/plain.lua" --policy fill
     python3 -S "$W/same.py" "$W/a" "$W/b" 12 21 all 2>>"$W/err"
 ok $? "a draft that is the model itself reads what it remembers, too: all that it proposes is kept"
 
+for file in held held_plan; do
+    simulate $P/$file.lua '{"schema": 1, "frames": 3, "clock": "paced",
+        "sessions": [{"name": "a", "period_us": 100000}, {"name": "b", "period_us": 100000}]}' --policy fill
+    [ $? -ne 0 ] && grep -q "a prefix that later frames read is of one session" "$W/err"
+    ok $? "what $file keeps is one session's, where a frame has one"
+done
+
 order() { # order WHAT FILE WANT
     simulate $P/$2.lua '{"schema": 1, "frames": 9, "clock": "saturated"}' && python3 -S - "$W/trace" "$3" <<'PYTHON' 2>>"$W/err"
 import json, sys

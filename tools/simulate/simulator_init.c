@@ -111,13 +111,17 @@ static enum tec_status check_tokens(const struct tec_simulator *w, int64_t token
                     where, index, (long long)tokens, most);
 }
 
-/* Whether actions are made of an earlier frame's prefix. */
+/* Whether actions, or requests of later frames, stand on an earlier frame's prefix. */
 static bool keeps_prefix(const struct tec_simulator *w)
 {
     const struct tec_loop_options *loop = tec_loop_settings(w->o.engine->loop);
     bool keeps = false;
     for (int i = 0; i < loop->n_actions; i++)
-        keeps |= loop->actions[i].prev || loop->chains[loop->actions[i].chain].every > 1;
+        keeps |= loop->actions[i].prev;
+    for (int i = 0; i < loop->n_chains; i++) {
+        const struct tec_loop_chain *c = &loop->chains[i];
+        keeps |= c->holds || (c->in_frames && (c->every > 1 || c->on_change));
+    }
     return keeps;
 }
 
