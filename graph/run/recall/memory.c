@@ -184,7 +184,7 @@ static void init(struct tec_memory *m, struct tec_memory_shared *shared, int ses
     for (int i = 0; i < options->node; i++)
         m->at += !p->nodes[i].culled;
     m->heap = shared->heap;
-    m->seen = -1;
+    m->worker.seen = -1;
     tec_arena_init(&m->arena, m->heap);
     tec_arena_init(&m->scratch, m->heap);
     pthread_mutex_init(&m->lock, NULL);
@@ -193,7 +193,7 @@ static void init(struct tec_memory *m, struct tec_memory_shared *shared, int ses
 
 static void finish(struct tec_memory *m)
 {
-    tec_prefetch_destroy(m->prefetch);
+    tec_prefetch_destroy(m->frame.prefetch);
     end_store(m);
     tec_store_close(m->store); /* ends the server's thread, which may still report trouble */
     tec_memory_tell_rest(m);
@@ -348,8 +348,9 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
                                       .remember_ns = n[TEC_COUNT_REMEMBER_NS],
                                       .failed = n[TEC_COUNT_FAILED],
                                       .shared = n[TEC_COUNT_SHARED],
-                                      .prefetch = m->prefetch ? tec_prefetch_counts(m->prefetch)
-                                                              : (struct tec_prefetch_counts){0},
+                                      .prefetch = m->frame.prefetch
+                                                      ? tec_prefetch_counts(m->frame.prefetch)
+                                                      : (struct tec_prefetch_counts){0},
                                       .store = tec_store_counts(m->store)};
 }
 

@@ -101,13 +101,14 @@ static enum tec_status take_staging(struct tec_memory_shared *s, struct tec_erro
 static enum tec_status take_prompt(struct tec_memory *m, struct tec_error *err)
 {
     size_t segments = (size_t)m->input->max_segments, layers = (size_t)m->layers;
-    m->first = TEC_NEW(&m->arena, segments, unsigned char);
-    m->skipped = TEC_NEW(&m->arena, segments, bool);
-    m->set = TEC_NEW(&m->arena, segments, unsigned char);
-    m->order = TEC_NEW(&m->arena, segments, int);
-    m->score = TEC_NEW(&m->arena, segments, double);
-    m->ratios = TEC_NEW(&m->arena, layers, double);
-    return m->first && m->skipped && m->set && m->order && m->score && m->ratios
+    m->frame.first = TEC_NEW(&m->arena, segments, unsigned char);
+    m->frame.skipped = TEC_NEW(&m->arena, segments, bool);
+    m->frame.set = TEC_NEW(&m->arena, segments, unsigned char);
+    m->frame.order = TEC_NEW(&m->arena, segments, int);
+    m->frame.score = TEC_NEW(&m->arena, segments, double);
+    m->frame.ratios = TEC_NEW(&m->arena, layers, double);
+    return m->frame.first && m->frame.skipped && m->frame.set && m->frame.order && m->frame.score &&
+                   m->frame.ratios
                ? TEC_OK
                : tec_fail(err, TEC_NO_MEMORY, "no memory for %zu segments of a prompt", segments);
 }
@@ -128,7 +129,7 @@ static void fill_store(struct tec_memory *m, int64_t until)
         tec_memory_keep_job(m->shared);
         failed = atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
     }
-    m->cursor = (struct tec_store_cursor){.inside = false};
+    m->worker.cursor = (struct tec_store_cursor){.inside = false};
 }
 
 /* The rest is computed between frames. */
@@ -159,8 +160,8 @@ static enum tec_status take(struct tec_memory *m, struct tec_plan *plan, struct 
                                            .grain_bytes = 64 << 10,
                                            .remote_ns = (int64_t)(m->resource->remote_ms * 1e6),
                                            .direct = true};
-    TEC_TRY(tec_prefetch_create(&m->prefetch, m->store, &o, m->heap, err));
-    m->pieces = tec_prefetch_pieces(m->prefetch);
+    TEC_TRY(tec_prefetch_create(&m->frame.prefetch, m->store, &o, m->heap, err));
+    m->frame.pieces = tec_prefetch_pieces(m->frame.prefetch);
     return TEC_OK;
 }
 

@@ -168,24 +168,24 @@ static void decide_segments(struct tec_memory *m, const struct tec_decision *d, 
     for (int u = 0; u < m->input->max_segments; u++) {
         int at = first + u;
         bool decided = first >= 0 && at < d->n_seg;
-        m->skipped[u] = decided && d->seg[at].skip;
-        m->score[u] = decided ? d->seg[at].score : 0.0;
+        m->frame.skipped[u] = decided && d->seg[at].skip;
+        m->frame.score[u] = decided ? d->seg[at].score : 0.0;
     }
-    m->by_score = first >= 0 && d->n_seg > 0;
+    m->frame.by_score = first >= 0 && d->n_seg > 0;
 }
 
 static void decide_ratios(struct tec_chain_memory *c, struct tec_memory *m,
                           const struct tec_decision *d)
 {
-    m->decided = false;
+    m->frame.decided = false;
     for (int k = 0; k < d->n_recompute; k++) {
         const struct tec_recompute_decision *r = &d->recompute[k];
         if (r->node != m->at)
             continue;
         c->audit |= r->audit;
-        m->decided |= r->n > 0;
+        m->frame.decided |= r->n > 0;
         for (int i = 0; i < m->layers && r->n > 0; i++)
-            m->ratios[i] = r->ratios[i < r->n ? i : r->n - 1];
+            m->frame.ratios[i] = r->ratios[i < r->n ? i : r->n - 1];
     }
 }
 

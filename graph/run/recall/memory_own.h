@@ -66,6 +66,25 @@ struct tec_memory_shared {
     unsigned char **staging, *stage; /* [layers, segments] of the prompt that is recalled */
 };
 
+/* What the worker knows of a session's memory. */
+struct tec_memory_worker {
+    struct tec_store_cursor cursor;
+    int64_t seen, synced, unkept; /* changes; changes that are durable; segments not kept */
+    bool busy;                    /* something is missing, as far as is known */
+};
+
+/* What the frame's side of it decides of the prompt that is recalled, and what is brought to it. */
+struct tec_memory_frame {
+    struct tec_prefetch *prefetch;
+    const unsigned char *const *pieces;
+    double *ratios; /* [layers] as declared, or as the frame's decision has it */
+    bool decided, by_score;
+    unsigned char *first, *set; /* [segments] S(0); what the prefetch is told */
+    bool *skipped;              /* [segments] nothing kept is brought, by the frame's decision */
+    int *order;                 /* [segments] which is loaded first, by decision */
+    double *score;              /* [segments] */
+};
+
 /* Of one session. */
 struct tec_memory {
     struct tec_memory_shared *shared;
@@ -98,23 +117,10 @@ struct tec_memory {
     int layers;
     size_t row; /* bytes of K of a token at a layer */
 
-    /* The worker's. */
-    struct tec_store_cursor cursor;
-    int64_t seen, synced, unkept; /* changes; changes that are durable; segments not kept */
-    bool busy;                    /* something is missing, as far as is known */
-
-    /* Frame side. */
-    struct tec_prefetch *prefetch;
-    const unsigned char *const *pieces;
-    double *ratios; /* [layers] as declared, or as the frame's decision has it */
-    bool decided, by_score;
-    unsigned char *first, *set; /* [segments] S(0); what the prefetch is told */
-    bool *skipped;              /* [segments] nothing kept is brought, by the frame's decision */
-    int *order;                 /* [segments] which is loaded first, by decision */
-    double *score;              /* [segments] */
-    _Atomic float *importance;  /* [max_segments] as last chosen by */
-
-    _Atomic int64_t counts[16]; /* by TEC_COUNT_* */
+    struct tec_memory_worker worker; /* its thread's; before it starts, the attaching one's */
+    struct tec_memory_frame frame;   /* the frame thread's; with a plan */
+    _Atomic float *importance;       /* [max_segments] as last chosen by */
+    _Atomic int64_t counts[16];      /* by TEC_COUNT_* */
     struct tec_memory_heard heard;
     struct tec_memory_damages damages; /* guarded by `words`, as the four below */
     int64_t told;                      /* damages that were said */

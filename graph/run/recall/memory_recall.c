@@ -42,7 +42,7 @@ static bool find(void *self, int layer, int segment, const void **k, const void 
     const struct tec_kv *kv = c->fresh[segment] ? NULL : c->prompt->kv[segment];
     int u = segment, m = owner(c, &u);
     size_t at = (size_t)layer * (size_t)segments_of(c, m) + (size_t)u;
-    const unsigned char *piece = kv ? in(c, m)->pieces[at] : NULL;
+    const unsigned char *piece = kv ? in(c, m)->frame.pieces[at] : NULL;
     *k = piece;
     *v = piece ? piece + (size_t)tec_store_kv_tokens(kv) * c->row : NULL;
     return piece != NULL;
@@ -53,7 +53,7 @@ static bool wait(void *self, int layer)
     const struct tec_chain_memory *c = self;
     bool all = true;
     for (int m = 0; m < c->n; m++)
-        all &= !c->fed[m] || tec_prefetch_wait(in(c, m)->prefetch, layer);
+        all &= !c->fed[m] || tec_prefetch_wait(in(c, m)->frame.prefetch, layer);
     return all;
 }
 
@@ -62,7 +62,7 @@ bool tec_memory_ready(const struct tec_chain_memory *c, int from, int to)
     bool all = true;
     for (int m = 0; m < c->n; m++)
         for (int layer = from; c->runs && c->fed[m] && layer < to; layer++)
-            all &= tec_prefetch_ready(in(c, m)->prefetch, layer);
+            all &= tec_prefetch_ready(in(c, m)->frame.prefetch, layer);
     return all;
 }
 
@@ -74,9 +74,9 @@ static void known(void *self, int layer, const unsigned char *set)
         struct tec_memory *m = in(c, i);
         int first = tec_memory_first(c->prompt, i);
         for (int u = 0; u < segments_of(c, i); u++)
-            m->set[u] = set[first + u] && m->first[u];
+            m->frame.set[u] = set[first + u] && m->frame.first[u];
         if (layer > 0 && c->fed[i])
-            tec_prefetch_known(m->prefetch, layer, m->set);
+            tec_prefetch_known(m->frame.prefetch, layer, m->frame.set);
     }
 }
 
@@ -86,7 +86,7 @@ static void tell(const struct tec_chain_memory *c, int layer,
 {
     for (int m = 0; m < c->n; m++)
         if (c->fed[m])
-            what(in(c, m)->prefetch, layer);
+            what(in(c, m)->frame.prefetch, layer);
 }
 
 static void started(void *self, int layer)
@@ -122,10 +122,10 @@ static struct tec_recall_rule rule_of(struct tec_memory *m, bool whole)
 {
     if (whole)
         return (struct tec_recall_rule){.selection = TEC_SELECTION_full};
-    if (!m->decided)
-        tec_memory_ratios(m->node, m->layers, m->ratios);
-    m->decided = false;
-    return tec_memory_rule(m->node, m->ratios);
+    if (!m->frame.decided)
+        tec_memory_ratios(m->node, m->layers, m->frame.ratios);
+    m->frame.decided = false;
+    return tec_memory_rule(m->node, m->frame.ratios);
 }
 
 static bool feeds(const struct tec_recall_rule *rule)
@@ -145,9 +145,9 @@ static void order_segments(struct tec_memory *m, int n)
 {
     for (int i = 0; i < n; i++) {
         int at = i;
-        for (; at > 0 && m->score[m->order[at - 1]] < m->score[i]; at--)
-            m->order[at] = m->order[at - 1];
-        m->order[at] = i;
+        for (; at > 0 && m->frame.score[m->frame.order[at - 1]] < m->frame.score[i]; at--)
+            m->frame.order[at] = m->frame.order[at - 1];
+        m->frame.order[at] = i;
     }
 }
 
@@ -159,10 +159,10 @@ static enum tec_status begin_memory(struct tec_chain_memory *c, int at, struct t
     int first = tec_memory_first(c->prompt, at), n = segments_of(c, at);
     c->fed[at] = false;
     for (int u = 0; u < n; u++) {
-        c->fresh[first + u] = !c->prompt->kv[first + u] || m->skipped[u];
-        m->first[u] = computes_all(rule) || c->fresh[first + u];
+        c->fresh[first + u] = !c->prompt->kv[first + u] || m->frame.skipped[u];
+        m->frame.first[u] = computes_all(rule) || c->fresh[first + u];
     }
-    if (m->by_score)
+    if (m->frame.by_score)
         order_segments(m, n);
     if (!feeds(rule))
         return TEC_OK;
@@ -171,9 +171,9 @@ static enum tec_status begin_memory(struct tec_chain_memory *c, int at, struct t
                                            .overlap = (enum tec_overlap)m->node->overlap,
                                            .kv = c->prompt->kv + first,
                                            .staging = m->shared->staging,
-                                           .first = m->first,
-                                           .order = m->by_score ? m->order : NULL};
-    c->fed[at] = tec_prefetch_begin(m->prefetch, &f, err) == TEC_OK;
+                                           .first = m->frame.first,
+                                           .order = m->frame.by_score ? m->frame.order : NULL};
+    c->fed[at] = tec_prefetch_begin(m->frame.prefetch, &f, err) == TEC_OK;
     return c->fed[at] ? TEC_OK : TEC_NOT_FOUND;
 }
 
@@ -268,7 +268,7 @@ static enum tec_status end_memory(struct tec_chain_memory *c, int at, enum tec_s
     struct tec_prefetch_result result;
     struct tec_error why = {TEC_OK, ""};
     int segment = -1;
-    if (tec_prefetch_finish(m->prefetch, &result, &why) == TEC_OK ||
+    if (tec_prefetch_finish(m->frame.prefetch, &result, &why) == TEC_OK ||
         (status != TEC_OK && status != TEC_NOT_FOUND))
         return status;
     for (int u = segments_of(c, at) - 1; u >= 0; u--)

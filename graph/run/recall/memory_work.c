@@ -68,7 +68,8 @@ static bool added(const struct tec_remember_job *j, uint32_t handle)
     return false;
 }
 
-/* From m->cursor on, which passes segments that fit no launch: they are computed with each prompt.
+/* From m->worker.cursor on, which passes segments that fit no launch: they are computed with each
+ * prompt.
  */
 bool tec_memory_fill_job(struct tec_memory *m)
 {
@@ -80,12 +81,12 @@ bool tec_memory_fill_job(struct tec_memory *m)
     j->whose = m;
     j->n_texts = j->n_segments = j->n_tokens = 0;
     uint32_t n =
-        missing && members ? tec_store_missing_from(m->store, &m->cursor, missing, most) : 0;
+        missing && members ? tec_store_missing_from(m->store, &m->worker.cursor, missing, most) : 0;
     for (uint32_t i = 0; i < n && j->n_tokens < SOME; i++) {
         if (added(j, missing[i]) || add_sequence(m, missing[i], members))
             continue;
         if (j->n_segments == 0) /* alone, too, it does not fit */
-            tec_store_pass(m->store, &m->cursor, missing[i]);
+            tec_store_pass(m->store, &m->worker.cursor, missing[i]);
         else
             break;
     }
@@ -211,7 +212,7 @@ void tec_memory_keep_job(struct tec_memory_shared *s)
 /* The next segments that miss their KV, in shared->looked: how many. */
 static uint32_t missing(struct tec_memory *m)
 {
-    struct tec_store_cursor from = m->cursor;
+    struct tec_store_cursor from = m->worker.cursor;
     return tec_store_missing_from(m->store, &from, m->shared->looked,
                                   (uint32_t)m->plan->spec.segments);
 }
@@ -259,24 +260,24 @@ static void warm(struct tec_memory *m)
 static bool fill(struct tec_memory *m)
 {
     int64_t changes = atomic_load_explicit(&m->changes, memory_order_acquire);
-    bool changed = changes != m->seen;
+    bool changed = changes != m->worker.seen;
     if (m->shared->n > 1 && changes != atomic_load_explicit(&m->ended, memory_order_acquire))
         return false;
     if (changed) {
-        m->cursor = (struct tec_store_cursor){.inside = false};
-        m->seen = changes;
-        m->busy = true;
+        m->worker.cursor = (struct tec_store_cursor){.inside = false};
+        m->worker.seen = changes;
+        m->worker.busy = true;
     }
-    if (m->busy)
+    if (m->worker.busy)
         tec_memory_share(m);
     if (changed)
         look(m);
     pthread_mutex_lock(&m->lock);
-    m->busy = m->busy && tec_memory_fill_job(m);
+    m->worker.busy = m->worker.busy && tec_memory_fill_job(m);
     pthread_mutex_unlock(&m->lock);
-    if (!m->busy)
+    if (!m->worker.busy)
         atomic_store_explicit(&m->settled, changes, memory_order_release);
-    return m->busy;
+    return m->worker.busy;
 }
 
 static void sync_changes(struct tec_memory *m)
@@ -284,10 +285,10 @@ static void sync_changes(struct tec_memory *m)
     int64_t changes = atomic_load_explicit(&m->changes, memory_order_acquire);
     struct tec_error err;
     bool fails = tec_store_fails(m->store);
-    if (changes == m->synced && !fails)
+    if (changes == m->worker.synced && !fails)
         return;
     if (tec_store_sync(m->store, &err) == TEC_OK) {
-        m->synced = changes;
+        m->worker.synced = changes;
         tec_memory_written(m);
         return;
     }
@@ -300,8 +301,9 @@ static void keep(struct tec_memory_shared *s)
     struct tec_memory *m = s->job.whose;
     tec_memory_keep_job(s);
     int64_t now = atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
-    m->busy = m->busy && now == m->unkept; /* not again before the next change */
-    m->unkept = now;
+    m->worker.busy =
+        m->worker.busy && now == m->worker.unkept; /* not again before the next change */
+    m->worker.unkept = now;
 }
 
 /* The job of a session that misses something, from the one behind the last job's on. */
