@@ -1,5 +1,6 @@
 /* captures.c - how many captures a pipeline needs, before anything is lowered. */
 #include "graph/load/pipeline.h"
+#include "graph/load/pipeline_texts.h"
 
 /* Is it a decode node whose texts are requests, of a kv.requests or behind a kv.frame? */
 static bool decodes_requests(const struct tec_pipeline *p, const struct tec_decl_node *n)
@@ -38,10 +39,10 @@ static int together_captures(const struct tec_pipeline *p, const struct tec_decl
     int n = together->n ? 0 : 1;
     for (int i = 0; i < together->n; i++)
         n += together->item[i] > 1;
-    for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && p->nodes[i].chain == prefill->chain)
-            n = 0;
-    return p->frame.sessions > 1 && !tec_pipeline_ring_of(p, prefill->chain) ? n : 0;
+    return p->frame.sessions > 1 && !tec_pipeline_ring_of(p, prefill->chain) &&
+                   !tec_pipeline_remembers(p, prefill->chain)
+               ? n
+               : 0;
 }
 
 /* Do requests stand on the keys of a chain? */

@@ -74,11 +74,7 @@ int tec_pipeline_follows(const struct tec_pipeline *p, int chain)
 {
     int text = p->chains[chain].prefill < 0 ? 0 : p->nodes[p->chains[chain].prefill].proposes;
     int of = text ? p->nodes[text - 1].chain : -1;
-    for (int i = 0; of >= 0 && i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && !p->nodes[i].culled &&
-            p->nodes[i].chain == of)
-            return of;
-    return -1;
+    return of >= 0 && tec_pipeline_remembers(p, of) ? of : -1;
 }
 
 /* The lists of a pipeline with room for what is added; the values behind them are kept beside. */

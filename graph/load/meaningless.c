@@ -104,7 +104,8 @@ static void segments_alone(struct tec_refusing *r)
  */
 static void packed_memory(struct tec_refusing *r)
 {
-    if (!tec_refusing_rings(r, r->n) || r->n->pack_with.index < 0 || !tec_refusing_remembers(r))
+    if (!tec_refusing_rings(r, r->n) || r->n->pack_with.index < 0 ||
+        !tec_pipeline_remembers(r->p, r->n->chain))
         return;
     struct tec_diagnostic *d = REFUSE(
         field(r, "pack_with"),

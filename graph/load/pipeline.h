@@ -429,9 +429,6 @@ int tec_pipeline_robot_of(const struct tec_pipeline *p, int input);
  * their number. */
 struct tec_decl_spawn tec_pipeline_trigger(const struct tec_pipeline *p, int chain);
 int tec_pipeline_every(const struct tec_pipeline *p, int chain);
-/* Is a prefill that requests wait for held until its trigger begins the next, for all that are born
- * meanwhile? Some of its texts have another trigger then, or those that it proposes to. */
-bool tec_pipeline_holds(const struct tec_pipeline *p, int chain);
 /* Observations from one run of an action node to the next: its own `spawn`, which may be its
  * prefill's; 0: not by their number. */
 int tec_pipeline_acts_every(const struct tec_pipeline *p, const struct tec_decl_node *action);

@@ -10,6 +10,12 @@
 int tec_pipeline_texts(const struct tec_pipeline *p, int chain, int at[TEC_MAX_TEXTS]);
 bool tec_pipeline_composes(const struct tec_pipeline *p, int chain);
 
+/* Is a memory in the prompt of a chain? spawns.c: is a prefill that requests wait for held until
+ * its trigger begins the next, for all that are born meanwhile? Some of its texts have another
+ * trigger then, or those that it proposes to. */
+bool tec_pipeline_remembers(const struct tec_pipeline *p, int chain);
+bool tec_pipeline_holds(const struct tec_pipeline *p, int chain);
+
 /* text_keys.c: action nodes on keys that language has extended, those of a kv.requests. Is one? The
  * node whose text of the same frame an action node waits for, or a prefill that reads its stream
  * (`after`); NULL = none. Are the keys of a decode node's newest text an action node's? And of a

@@ -29,15 +29,6 @@ int tec_refusing_reads(const struct tec_refusing *r, enum tec_input_kind kind,
     return count;
 }
 
-bool tec_refusing_remembers(const struct tec_refusing *r)
-{
-    for (int i = 0; i < r->p->n_nodes; i++)
-        if (r->p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && !r->p->nodes[i].culled &&
-            r->p->nodes[i].chain == r->n->chain)
-            return true;
-    return false;
-}
-
 #define REFUSE(where, ...) \
     tec_diagnostics_add(r->ld->d, TEC_E070, where, "not in this release: " __VA_ARGS__)
 

@@ -26,9 +26,6 @@ struct tec_where tec_refusing_field(const struct tec_refusing *r, const char *na
 int tec_refusing_reads(const struct tec_refusing *r, enum tec_input_kind kind,
                        struct tec_where *last);
 
-/* Does the node's chain have a memory in its prompt? */
-bool tec_refusing_remembers(const struct tec_refusing *r);
-
 static inline const char *tec_refusing_name(const struct tec_decl_node *n)
 {
     return n->name ? n->name : tec_decl_node_word(n->kind);

@@ -297,12 +297,20 @@ static bool on_prefix(const struct tec_pipeline *p, const struct tec_decl_node *
            !tec_pipeline_on_text(p, action) && !tec_pipeline_waits_for(p, action);
 }
 
+bool tec_pipeline_remembers(const struct tec_pipeline *p, int chain)
+{
+    bool loads = false;
+    for (int i = 0; i < p->n_nodes; i++)
+        loads |= p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && !p->nodes[i].culled &&
+                 p->nodes[i].chain == chain;
+    return loads;
+}
+
+/* A recall stands in the prefill's place. */
 bool tec_pipeline_with_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action)
 {
-    bool with = on_prefix(p, action) && tec_pipeline_every(p, action->chain) == 1;
-    for (int i = 0; with && i < p->n_nodes; i++) /* a recall stands in the prefill's place */
-        with = p->nodes[i].kind != TEC_DECL_MEMORY_LOAD || p->nodes[i].culled ||
-               p->nodes[i].chain != action->chain;
+    bool with = on_prefix(p, action) && tec_pipeline_every(p, action->chain) == 1 &&
+                !tec_pipeline_remembers(p, action->chain);
     for (int i = 0; with && i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i];
         with = n == action || n->culled || n->kind != TEC_DECL_ACTION || !on_prefix(p, n) ||

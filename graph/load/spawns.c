@@ -7,6 +7,7 @@
  * starts when its prefix is new is born with the run of that prefill, at the prefill's rate. One
  * with another trigger stands on the newest run, which is then held until the next. */
 #include "graph/load/loader.h"
+#include "graph/load/pipeline_texts.h"
 
 #include <string.h>
 

@@ -127,13 +127,13 @@ int tec_built_patch_rows(struct tec_built *b, int at)
 static void keep_rows(struct tec_built *project, const struct tec_built *b, int layer)
 {
     const struct tec_model_program *p = b->p;
-    for (int i = 0; i < p->n_keeps; i++)
-        if (p->keeps[i] == layer)
-            project->tensor[1 + i] =
-                tec_program_tensor(b->l->program, "kept", b->rows->max, p->width, b->rows->count);
-    for (int i = 0; i < p->n_keeps; i++)
-        if (p->keeps[i] == layer)
-            tec_lower_copy(b->l, tec_layers_rows(b, layer + 1), project->tensor[1 + i], 0, "kept");
+    for (int i = 0; i < p->n_keeps; i++) {
+        if (p->keeps[i] != layer)
+            continue;
+        project->tensor[1 + i] =
+            tec_program_tensor(b->l->program, "kept", b->rows->max, p->width, b->rows->count);
+        tec_lower_copy(b->l, tec_layers_rows(b, layer + 1), project->tensor[1 + i], 0, "kept");
+    }
 }
 
 /* Pictures through a tower; the rows that leave it. */

@@ -260,7 +260,7 @@ static enum tec_status check_template(const struct tec_template *t,
                                       const struct tec_robot *robot, struct tec_arena *arena,
                                       struct tec_error *err)
 {
-    int nodes[TEC_MAX_MEMORIES], memory = tec_memory_nodes(o->pipeline, o->chain, nodes);
+    bool memory = tec_pipeline_remembers(o->pipeline, o->chain);
     int texts[TEC_MAX_TEXTS], n = tec_pipeline_texts(o->pipeline, o->chain, texts);
     const char *wrong = tec_template_misplaces(t, n, arena);
     if (wrong)

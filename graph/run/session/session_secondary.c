@@ -5,6 +5,7 @@
  * comparing texts. */
 #include "graph/run/session/session_secondary.h"
 
+#include "graph/load/pipeline_texts.h"
 #include "graph/run/recall/memory.h"
 #include "graph/run/session/session_robot.h"
 
@@ -33,8 +34,7 @@ static enum tec_status find_template(struct tec_secondary_reader *r,
     struct tec_template *t = NULL;
     TEC_TRY(tec_session_read_template(&t, o->root, name, arena, err));
     r->prompt.template = t;
-    int nodes[TEC_MAX_MEMORIES];
-    if (t->memory && !tec_memory_nodes(o->pipeline, r->of->chain, nodes))
+    if (t->memory && !tec_pipeline_remembers(o->pipeline, r->of->chain))
         return refuse(r, TEC_MALFORMED, "no memory, which is in its prompt template", name, err);
     if (t->state && !state)
         return refuse(r, TEC_MALFORMED, "no state: {state} is in prompt template", name, err);
