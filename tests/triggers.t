@@ -84,6 +84,16 @@ assert started == [0, 4, 8], started
 PYTHON
 ok $? "every(4): what is asked in between stands on the newest one"
 
+simulate $P/held_twice.lua '{"schema": 1, "frames": 12, "clock": "saturated"}' --policy fill && python3 -S - "$W/trace" <<'PYTHON' 2>>"$W/err"
+import json, sys
+ran = {"think": [], "muse": []}
+for e in map(json.loads, open(sys.argv[1])):
+    if e["event"] == "start" and e["node"] in ran:
+        ran[e["node"]].append(e["frame"])
+assert ran == {"think": [0], "muse": [0, 4, 8]}, ran
+PYTHON
+ok $? "two prefills of one prompt and two triggers are two"
+
 simulate $P/held_plan.lua '{"schema": 1, "frames": 24, "clock": "saturated", "eos": {"3": 2}}' --policy fill &&
     python3 -S - "$W/trace" <<'PYTHON' 2>>"$W/err"
 import json, sys

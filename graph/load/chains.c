@@ -24,13 +24,15 @@ static bool same_text(const char *a, const char *b)
 }
 
 /* Two prefills are one when everything that their keys and values depend on is equal: model, inputs
- * in order, the text or memory that they come after, template (the mask and the picture transform
- * belong to the model and the robot). */
+ * in order, the text or memory that they come after, template, the trigger (the mask and the
+ * picture transform belong to the model and the robot). */
 bool tec_pipeline_same_prefill(const struct tec_decl_node *a, const struct tec_decl_node *b)
 {
+    const struct tec_decl_spawn *x = &a->spawn, *y = &b->spawn;
     bool same = a->model.index == b->model.index && a->reads.n == b->reads.n &&
                 a->after.index == b->after.index && a->proposes == b->proposes &&
-                same_text(a->template, b->template);
+                same_text(a->template, b->template) && x->kind == y->kind &&
+                x->frames == y->frames && same_text(x->value, y->value);
     for (int i = 0; same && i < a->reads.n; i++)
         same = a->reads.item[i].index == b->reads.item[i].index;
     return same;
