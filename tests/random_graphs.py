@@ -104,8 +104,8 @@ def resources_of(case):
             yield "kv.frame { name = %s, tokens = %d }" % (lua(node["writes"]), case["rows"])
         if node["kind"] == "action":
             yield "buffer { name = %s, shape = { 4, 8 } }" % lua(node["out"])
-        if node["kind"] == "memory_load":
-            yield "kv.segments { name = 'mem', tokens = 32 }"
+    if any(n["kind"] == "memory_load" for n in case["nodes"]):
+        yield "kv.segments { name = 'mem', tokens = 32 }"
     for kv in sorted({n["kv"] for n in case["nodes"] if str(n.get("kv")).startswith("of_")}):
         most = max(n.get("max_tokens", 8) + 16 for n in case["nodes"] if n.get("kv") == kv)
         yield "kv.requests { name = %s, tokens = %d, slots = %d, share_prefix = %s }" % (
@@ -450,17 +450,17 @@ def slots(r, case):
 
 
 def remembers(r, case):
-    """A memory in the prompt of an arm, or of a planner beside it."""
+    """A memory in the prompt of an arm, or of a planner beside it, or in both."""
     into = [n for n in case["nodes"] if n["name"] in ("see", "think", "hears")]
     if case["nodes"][0]["kind"] == "memory_load" or r.random() < 0.5:
         return
-    prompt = r.choice(into)
-    if prompt["name"] != "hears":  # which comes behind the text that it waits for
-        prompt["after"] = "recall"
-    if prompt["name"] == "think":
-        prompt["template"] = "facts"
-    case["nodes"].append({"kind": "memory_load", "name": "recall", "model": prompt["model"], "reads": ["past"],
-                          "from": "mem", "into": prompt["writes"]})
+    for i, prompt in enumerate(r.sample(into, min(len(into), r.choice([1, 1, 2])))):
+        if prompt["name"] != "hears":  # which comes behind the text that it waits for
+            prompt["after"] = "recall%d" % i
+        if prompt["name"] == "think":
+            prompt["template"] = "facts"
+        case["nodes"].append({"kind": "memory_load", "name": "recall%d" % i, "model": prompt["model"], "reads": ["past"],
+                              "from": "mem", "into": prompt["writes"]})
     said = sorted(streams(case))
     if said and r.random() < 0.5:
         case["nodes"].append({"kind": "remember", "name": "keep", "reads": [r.choice(said)], "into": "mem"})

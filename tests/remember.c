@@ -161,15 +161,14 @@ TEST(the_newest_of_several_texts_is_the_segment)
     open_graph(&o, NULL);
     struct tec_memory *m = o.engine->memories[0];
     int node = tec_pipeline_find_node(o.pipeline, "keep");
-    CHECK_INT(tec_memory_remembers(m, node), ==, 0);
-    CHECK_INT(tec_memory_remembers(m, 0), ==, -1);
     const int words[] = {11, 12, 13, 14};
-    tec_memory_said(m, 0, NULL, words, 2);
-    tec_memory_said(m, 0, NULL, words + 2, 2);
+    tec_memory_said(m, node, NULL, words, 2);
+    tec_memory_said(m, node, NULL, words + 2, 2);
+    tec_memory_said(m, 0, NULL, words, 2); /* which is none of its nodes */
     REQUIRE(tec_memory_apply(m, NULL, 0, &err) == TEC_OK);
     kept(&o, KEY, now);
     CHECK_STR(now, "13 14 ");
-    tec_memory_said(m, 0, NULL, words, 0); /* an empty text says nothing */
+    tec_memory_said(m, node, NULL, words, 0); /* an empty text says nothing */
     REQUIRE(tec_memory_apply(m, NULL, 0, &err) == TEC_OK);
     kept(&o, KEY, now);
     CHECK_STR(now, "13 14 ");
@@ -186,11 +185,12 @@ TEST(a_text_that_no_segment_holds_is_trouble_and_the_older_one_stays)
     begin();
     open_graph(&o, NULL);
     struct tec_memory *m = o.engine->memories[0];
+    int node = tec_pipeline_find_node(o.pipeline, "keep");
     for (int i = 0; i <= MOST; i++)
         words[i] = i + 5;
-    tec_memory_said(m, 0, NULL, words, 1);
+    tec_memory_said(m, node, NULL, words, 1);
     REQUIRE(tec_memory_apply(m, NULL, 0, &err) == TEC_OK);
-    tec_memory_said(m, 0, NULL, words, MOST + 1);
+    tec_memory_said(m, node, NULL, words, MOST + 1);
     REQUIRE(tec_memory_apply(m, NULL, 0, &err) == TEC_OK); /* the observation goes on */
     CHECK(strstr(trouble, "'keep' does not remember: it has 17 tokens, a segment at most 16"));
     kept(&o, KEY, now);
@@ -206,7 +206,8 @@ TEST(the_key_names_the_segment)
     begin();
     open_graph(&o, "nodes.keep.key=keep");
     const int word = 7;
-    tec_memory_said(o.engine->memories[0], 0, NULL, &word, 1);
+    tec_memory_said(o.engine->memories[0], tec_pipeline_find_node(o.pipeline, "keep"), NULL, &word,
+                    1);
     REQUIRE(tec_memory_apply(o.engine->memories[0], NULL, 0, &err) == TEC_OK);
     kept(&o, "keep", now);
     CHECK_STR(now, "7 ");

@@ -1,7 +1,7 @@
 #!/bin/sh
 # triggers.t - prefills with triggers of their own: one that requests wait for is held until the next
-# one, a frames' prefill runs where a text is new. A draft reads the memory that is in the prompt, and
-# texts of a ring come by a deadline, or before the arm that waits for them.
+# one, a frames' prefill runs where a text is new. A draft reads the memory that is in the prompt, two
+# nodes load from one memory, and texts of a ring come by a deadline, or before the arm that waits.
 # usage: tests/triggers.t [PROGRAM]
 . "$(dirname "$0")/opening.sh"
 P=tests/pipelines
@@ -47,6 +47,8 @@ for sessions in 1 3; do
     same "a frames' prefill where a text is new, $sessions" $((12 * sessions)) $((16 * sessions)) $P/held_plan.lua \
         --policy chaos --set frame.sessions=$sessions
     same "a draft that remembers, $sessions" $((12 * sessions)) $((12 * sessions)) $P/draft_remembers.lua --policy chaos \
+        --set frame.sessions=$sessions
+    same "two nodes load from one memory, $sessions" $((12 * sessions)) $((18 * sessions)) $P/two_load.lua --policy chaos \
         --set frame.sessions=$sessions
     for file in ring_hard ring_first; do
         same "$file, $sessions" $((6 * sessions)) $((48 * sessions)) $P/$file.lua --policy actionflow --set frame.sessions=$sessions
@@ -132,6 +134,23 @@ for file in held held_plan; do
     [ $? -ne 0 ] && grep -q "a prefix that later frames read is of one session" "$W/err"
     ok $? "what $file keeps is one session's, where a frame has one"
 done
+
+run a $P/two_load.lua --policy chaos && run b $P/two_load_apart.lua --policy chaos &&
+    python3 -S "$W/same.py" "$W/a" "$W/b" 12 18 2>>"$W/err"
+ok $? "a memory that two nodes load from is a memory of each, given the same"
+for turn in 1 2; do # the second run begins with what the first has remembered
+    for file in two_load two_load_apart; do
+        set -- --policy chaos --set "resources.mem.store=$W/$file.store"
+        [ $file = two_load ] || set -- "$@" --set "resources.mem2.store=$W/$file.store.recall2"
+        run $file$turn $P/$file.lua "$@"
+    done
+    python3 -S "$W/same.py" "$W/two_load$turn" "$W/two_load_apart$turn" 12 18 2>>"$W/err" &&
+        [ -s "$W/two_load.store" ] && [ -s "$W/two_load.store.recall2" ]
+    ok $? "each has a file of its own, run $turn"
+done
+cmp -s "$W/two_load1" "$W/two_load2"
+[ $? -eq 1 ]
+ok $? "and reads it"
 
 order() { # order WHAT FILE WANT
     simulate $P/$2.lua '{"schema": 1, "frames": 9, "clock": "saturated"}' && python3 -S - "$W/trace" "$3" <<'PYTHON' 2>>"$W/err"

@@ -441,7 +441,8 @@ static void reach(struct checker *c)
                 "give it an out or a deadline, or remove it");
 }
 
-/* A resource gets its model from the nodes that use it. */
+/* A resource gets its model from the nodes that use it; a memory is texts, of which each node that
+ * loads them has keys. */
 static void check_models(struct checker *c)
 {
     for (int i = 0; i < c->p->n_nodes; i++) {
@@ -452,6 +453,8 @@ static void check_models(struct checker *c)
             if (uses[k]->index < 0 || n->model.index < 0)
                 continue;
             struct tec_decl_resource *res = &c->resources[uses[k]->index];
+            if (res->kind == TEC_RESOURCE_SEGMENTS)
+                continue;
             if (res->model < 0)
                 res->model = n->model.index;
             if (res->model == n->model.index)

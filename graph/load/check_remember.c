@@ -10,11 +10,13 @@ const char *tec_pipeline_key(const struct tec_decl_node *n)
     return n->key ? n->key : n->name;
 }
 
-/* The node that brings segments of a memory to a prompt; NULL = none. */
-static const struct tec_decl_node *loader_of(const struct tec_pipeline *p, int memory)
+/* The first node that brings segments of a memory to a prompt of a model (-1: of any); NULL = none.
+ */
+static const struct tec_decl_node *loader_of(const struct tec_pipeline *p, int memory, int model)
 {
     for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && p->nodes[i].from.index == memory)
+        if (p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && p->nodes[i].from.index == memory &&
+            (model < 0 || p->nodes[i].model.index == model))
             return &p->nodes[i];
     return NULL;
 }
@@ -71,8 +73,13 @@ void tec_check_remember(struct tec_loader *ld, int node)
     if (n->kind != TEC_DECL_REMEMBER || n->memory.index < 0 ||
         p->resources[n->memory.index].kind != TEC_RESOURCE_SEGMENTS)
         return;
-    const struct tec_decl_node *loads = loader_of(p, n->memory.index);
+    const struct tec_decl_node *loads = loader_of(p, n->memory.index, -1);
     check_key(ld, node);
+    if (loads && !loader_of(p, n->memory.index, n->model.index))
+        tec_diagnostics_add(ld->d, TEC_E024, tec_where_field(ld, &ld->nodes[node], "into"),
+                            "'%s' runs model '%s', but '%s' holds keys of model '%s'",
+                            n->name ? n->name : "?", n->model.name, n->memory.name,
+                            loads->model.name);
     if (loads) {
         check_length(ld, node, loads);
         return;

@@ -99,6 +99,31 @@ static void segments_alone(struct tec_refusing *r)
                          r->n->writes.name);
 }
 
+/* Each node that loads from a memory has keys of its segments; what they are is one input's, and
+ * what was said. */
+static void shared_memory(struct tec_refusing *r)
+{
+    const struct tec_decl_node *n = r->n, *other = NULL;
+    for (int i = 0; n->kind == TEC_DECL_MEMORY_LOAD && i < r->at && !other; i++) {
+        const struct tec_decl_node *o = &r->p->nodes[i];
+        if (o->kind == TEC_DECL_MEMORY_LOAD && !o->culled && o->from.index == n->from.index)
+            other = o;
+    }
+    bool twice = other && other->chain == n->chain;
+    bool apart = other && n->reads.n && other->reads.n &&
+                 other->reads.item[0].index != n->reads.item[0].index;
+    if (!twice && !apart)
+        return;
+    struct tec_diagnostic *d =
+        twice ? REFUSE(field(r, "into"), "'%s' brings the segments of '%s' into '%s' once more",
+                       name_of(n), n->from.name, n->into.name)
+              : REFUSE(field(r, "reads"),
+                       "'%s' reads '%s', but what is in '%s' is said by '%s': one input has its "
+                       "segments",
+                       name_of(n), n->reads.item[0].name, n->from.name, other->reads.item[0].name);
+    tec_diagnostics_also(r->ld->d, d, other->where, "the other memory_load");
+}
+
 /* What of a prompt is computed anew is known when its segments are there: it is a launch of its
  * own.
  */
@@ -300,10 +325,10 @@ static void typed_buffer(struct tec_refusing *r)
 void tec_refuse_meaningless(struct tec_refusing *r)
 {
     static void (*const cases[])(struct tec_refusing * r) = {
-        shared_frame,   prefill_target, no_prefill,       no_prefix,     frame_before,
-        rate_of_ring,   after_text,     tokens_out,       typed_buffer,  awaited_partition,
-        acts_with_text, segments_alone, copied_ring,      beside_ring,   other_deadline,
-        missed_text,    always_runs,    several_segments, packed_memory,
+        shared_frame,   prefill_target, no_prefill,    no_prefix,        frame_before,
+        rate_of_ring,   after_text,     tokens_out,    typed_buffer,     awaited_partition,
+        acts_with_text, segments_alone, shared_memory, copied_ring,      beside_ring,
+        other_deadline, missed_text,    always_runs,   several_segments, packed_memory,
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         cases[i](r);

@@ -202,15 +202,15 @@ static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options 
     return TEC_OK;
 }
 
-/* What was said goes to the memory that a remember node writes into. */
+/* What was said goes to the memories of what a remember node writes into. */
 static void said(void *self, const struct tec_text_reader *reader, int session, const int *tokens,
                  int n)
 {
     struct tec_engine *e = self;
     int chain = tec_loop_settings(e->loop)->decoders[reader->decoder].chain;
-    struct tec_memory *memory = e->memories[reader->memory];
-    tec_memory_said(tec_memory_of(memory, e->n_sessions > 1 ? session : 0), reader->at,
-                    e->chains[chain].of->tokenizer, tokens, n);
+    for (int i = 0; i < e->n_memories; i++)
+        tec_memory_said(tec_memory_of(e->memories[i], e->n_sessions > 1 ? session : 0), reader->at,
+                        e->chains[chain].of->tokenizer, tokens, n);
 }
 
 /* The decoders whose stream a remember node reads. */
@@ -224,16 +224,11 @@ static void add_readers(struct tec_engine *e, struct tec_loop_options *l,
         bool reads = false;
         for (int k = 0; k < n->streams.n; k++)
             reads |= from->out.stream && strcmp(from->out.name, n->streams.item[k].name) == 0;
-        int memory = 0, at = -1;
-        while (memory < e->n_memories &&
-               (at = tec_memory_remembers(e->memories[memory], (int)(n - p->nodes))) < 0)
-            memory++;
         if (reads)
             readers[l->n_readers++] =
                 (struct tec_text_reader){.decoder = i,
                                          .node = node,
-                                         .memory = memory,
-                                         .at = at,
+                                         .at = (int)(n - p->nodes),
                                          .into = p->resources[n->memory.index].name};
     }
 }
@@ -354,7 +349,7 @@ static void take_costs(const struct tec_engine *e, const struct tec_cost_table *
                                              ? tec_costs_table_row(costs, n->name, 0)
                                              : NULL;
         for (int m = 0; row && m < e->n_memories; m++)
-            if (strcmp(tec_memory_name(e->memories[m]), p->resources[n->memory.index].name) == 0)
+            if (tec_memory_resource(e->memories[m]) == n->memory.index)
                 tec_memory_prior(e->memories[m], row->point, row->p99);
     }
 }

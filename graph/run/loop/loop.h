@@ -54,7 +54,7 @@ struct tec_decoder {
 /* A node that reads what a decoder has said, when that is finished; what was given up is not. */
 struct tec_text_reader {
     int decoder, node; /* node: index into the topology */
-    int memory, at;    /* for the callback */
+    int at;            /* for the callback: the pipeline's node */
     const char *into;  /* the resource that it writes */
 };
 

@@ -94,31 +94,45 @@ static void folder_made(void *user, const char *folder)
 {
     const struct tec_memory *m = user;
     char line[TEC_MEMORY_TEXT];
-    snprintf(line, sizeof line, "memory '%.32s': made the folder %.200s", m->resource->name,
-             folder);
+    snprintf(line, sizeof line, "memory '%.64s': made the folder %.200s", m->name, folder);
     if (m->options.trouble)
         m->options.trouble(m->options.user, line);
 }
 
-/* The first session's file is that of a pipeline of one session. */
+static const char *join(struct tec_memory *m, const char *a, const char *b)
+{
+    return a ? tec_arena_printf(&m->arena, "%s.%s", a, b) : NULL;
+}
+
+/* The file of the first session and of the first node is that of a pipeline of one of each. */
 static enum tec_status name_file(struct tec_memory *m, struct tec_error *err)
 {
-    m->path = m->options.forgets ? NULL : m->resource->store;
-    if (!m->path || m->session == 0)
-        return TEC_OK;
-    m->path = tec_arena_printf(&m->arena, "%s.%d", m->path, m->session);
-    return m->path ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a name");
+    const struct tec_decl_node *first = m->options.pipeline->nodes;
+    const char *path = m->options.forgets ? NULL : m->resource->store;
+    char session[16];
+    while (first->kind != TEC_DECL_MEMORY_LOAD || first->culled ||
+           first->from.index != m->node->from.index)
+        first++;
+    bool own = first != m->node;
+    m->name = own ? join(m, m->resource->name, m->node->name) : m->resource->name;
+    m->path = own ? join(m, path, m->node->name) : path;
+    snprintf(session, sizeof session, "%d", m->session);
+    if (m->path && m->session > 0)
+        m->path = join(m, m->path, session);
+    return m->name && (m->path || !path) ? TEC_OK
+                                         : tec_fail(err, TEC_NO_MEMORY, "no memory for a name");
 }
 
 static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
 {
     const struct tec_decl_resource *r = m->resource;
-    int sessions = m->shared->n;
+    const struct tec_pipeline *p = m->options.pipeline;
+    int sessions = m->shared->n, shares = sessions * tec_memory_shares(p, m->node);
     struct tec_store_options o = {.path = m->path,
                                   .max_segments = MAX_SEGMENTS,
                                   .threshold = r->threshold,
                                   .stable_steps = r->stable_steps,
-                                  .log = {.max_bytes = r->tiers.disk / sessions},
+                                  .log = {.max_bytes = r->tiers.disk / shares},
                                   .user = m,
                                   .damage = tec_memory_damaged,
                                   .made = folder_made,
@@ -126,7 +140,7 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
                                              .user = m,
                                              .event = remote_event}};
     TEC_TRY(key_of(m, &o.key, err));
-    o.ram_bytes = tec_memory_kept(r, o.key.row_bytes, (int)o.key.layers, sessions) / sessions;
+    o.ram_bytes = tec_memory_kept(p, m->node, o.key.row_bytes, (int)o.key.layers) / sessions;
     /* An index of so many segments is large where vectors are; most memories are small. */
     int64_t most = (int64_t)(256LL << 20) / (12LL * m->dim + 200) / sessions;
     o.max_segments = most < MAX_SEGMENTS ? (uint32_t)most : MAX_SEGMENTS;
@@ -356,7 +370,12 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
 
 const char *tec_memory_name(const struct tec_memory *m)
 {
-    return m->resource->name;
+    return m->name;
+}
+
+int tec_memory_resource(const struct tec_memory *m)
+{
+    return m->node->from.index;
 }
 
 const char *tec_memory_file(const struct tec_memory *m)

@@ -69,7 +69,8 @@ int tec_memory_nodes(const struct tec_pipeline *pipeline, int chain, int nodes[T
 
 /* Store, server, encoder, of all sessions: *out is the first one's. Errors are those of store.h and
  * encoder.h, with the pipeline's name. The file of session n is that of the pipeline, and behind it
- * ".n" but for the first; each has as large a part of the tiers. */
+ * ".n" but for the first; each has as large a part of the tiers. So has each of several nodes that
+ * load from one kv.segments: its file has ".NODE" before that, but the first node's. */
 enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory_options *options,
                                 struct tec_heap *heap, struct tec_error *err);
 void tec_memory_close(struct tec_memory *memory); /* of all sessions; NULL is allowed */
@@ -116,12 +117,10 @@ enum {
 enum tec_status tec_memory_apply(struct tec_memory *memory, const char *json, size_t bytes,
                                  struct tec_error *err);
 
-/* What a remember node reads was finished: n tokens, of that tokenizer (NULL: none). It is a
- * segment from the next tec_memory_apply on, or when the memory closes. Frame thread; takes nothing
- * and waits for nothing. `at`: tec_memory_remembers of the node, which is -1 where the node is none
- * of this memory's. */
-int tec_memory_remembers(const struct tec_memory *memory, int node);
-void tec_memory_said(struct tec_memory *memory, int at, const struct tec_tokenizer *tokenizer,
+/* What a remember node of the pipeline reads was finished: n tokens, of that tokenizer (NULL:
+ * none). It is a segment from the next tec_memory_apply on, or when the memory closes; nothing
+ * where the node is none of this memory's. Frame thread; takes nothing and waits for nothing. */
+void tec_memory_said(struct tec_memory *memory, int node, const struct tec_tokenizer *tokenizer,
                      const int *ids, int n);
 
 /* A prompt of segments, in one of a few rooms that are used in turn: those of all memories of the
@@ -219,8 +218,10 @@ struct tec_memory_damages {
     struct tec_memory_damage first[TEC_MEMORY_DAMAGES];
 };
 void tec_memory_damages(struct tec_memory *memory, struct tec_memory_damages *out);
-/* The name of its kv.segments. */
+/* The name of its kv.segments; behind the first node that loads from it also that of the node. */
 const char *tec_memory_name(const struct tec_memory *memory);
+/* Which of the pipeline's resources that is. */
+int tec_memory_resource(const struct tec_memory *memory);
 /* The store's file as the pipeline names it, NULL where there is none; whether the newest write to
  * it failed. Any thread. */
 const char *tec_memory_file(const struct tec_memory *memory);

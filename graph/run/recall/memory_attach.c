@@ -19,11 +19,22 @@ int tec_memory_nodes(const struct tec_pipeline *p, int chain, int nodes[TEC_MAX_
     return n;
 }
 
-int64_t tec_memory_kept(const struct tec_decl_resource *r, size_t row, int layers, int sessions)
+int tec_memory_shares(const struct tec_pipeline *p, const struct tec_decl_node *node)
 {
+    int n = 0;
+    for (int i = 0; i < p->n_nodes; i++)
+        n += p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && !p->nodes[i].culled &&
+             p->nodes[i].from.index == node->from.index;
+    return n;
+}
+
+int64_t tec_memory_kept(const struct tec_pipeline *p, const struct tec_decl_node *node, size_t row,
+                        int layers)
+{
+    const struct tec_decl_resource *r = &p->resources[node->from.index];
     /* Nothing is said: as much as the segments of a prompt twice over. */
     int64_t each = 4LL * r->tokens * (int64_t)row * layers;
-    return r->tiers.host ? r->tiers.host : each * sessions;
+    return r->tiers.host ? r->tiers.host / tec_memory_shares(p, node) : each * p->frame.sessions;
 }
 
 static size_t piece_most(const struct tec_decl_input *in, size_t row)
@@ -50,8 +61,7 @@ struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *p, int cha
         const struct tec_decl_input *in = &p->inputs[node->reads.item[0].index];
         size_t pieces = (size_t)s->layers * (size_t)in->max_segments * piece_most(in, row);
         sum.staging += (int64_t)(pieces + 2 * copy_bytes(plan, row, s->layers));
-        sum.kept +=
-            tec_memory_kept(&p->resources[node->from.index], row, s->layers, p->frame.sessions);
+        sum.kept += tec_memory_kept(p, node, row, s->layers);
     }
     return sum;
 }

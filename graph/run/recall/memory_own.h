@@ -89,7 +89,7 @@ struct tec_memory_frame {
 struct tec_memory {
     struct tec_memory_shared *shared;
     int session;
-    const char *path; /* of the store's file; NULL = it has none */
+    const char *name, *path; /* path: of the store's file; NULL = it has none */
     struct tec_memory_options options;
     const struct tec_decl_node *node;
     const struct tec_decl_resource *resource;
@@ -194,8 +194,11 @@ static inline void tec_memory_count(struct tec_memory *m, int what, int64_t n)
     atomic_fetch_add_explicit(&m->counts[what], n, memory_order_relaxed);
 }
 
-/* Bytes of KV that the memories of a node keep in RAM, at most: those of all sessions. */
-int64_t tec_memory_kept(const struct tec_decl_resource *r, size_t row, int layers, int sessions);
+/* Bytes of KV that the memories of a node keep in RAM, at most: those of all sessions. Among how
+ * many nodes the tiers of its kv.segments are divided. */
+int64_t tec_memory_kept(const struct tec_pipeline *p, const struct tec_decl_node *node, size_t row,
+                        int layers);
+int tec_memory_shares(const struct tec_pipeline *p, const struct tec_decl_node *node);
 
 /* The ids of a segment's text; *n, which may be more than room. Under the lock. */
 enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t bytes, int *ids,

@@ -19,15 +19,6 @@ static bool remembers(const struct tec_memory *m, const struct tec_decl_node *n)
     return n->kind == TEC_DECL_REMEMBER && !n->culled && n->memory.index == m->node->from.index;
 }
 
-int tec_memory_remembers(const struct tec_memory *m, int node)
-{
-    const struct tec_pipeline *p = m->options.pipeline;
-    int at = 0;
-    for (int i = 0; i < node; i++)
-        at += remembers(m, &p->nodes[i]);
-    return remembers(m, &p->nodes[node]) ? at : -1;
-}
-
 enum tec_status tec_memory_make_said(struct tec_memory *m, struct tec_error *err)
 {
     const struct tec_pipeline *p = m->options.pipeline;
@@ -48,10 +39,14 @@ enum tec_status tec_memory_make_said(struct tec_memory *m, struct tec_error *err
     return m->said ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for what is said");
 }
 
-void tec_memory_said(struct tec_memory *m, int at, const struct tec_tokenizer *tokenizer,
+void tec_memory_said(struct tec_memory *m, int node, const struct tec_tokenizer *tokenizer,
                      const int *ids, int n)
 {
-    struct tec_memory_said *s = &m->said[at];
+    struct tec_memory_said *s = m->said;
+    while (s < m->said + m->n_said && s->node != &m->options.pipeline->nodes[node])
+        s++;
+    if (s == m->said + m->n_said)
+        return;
     struct tec_said_text *text = &s->place[s->triple.writing];
     text->n = n;
     text->tokenizer = tokenizer;
