@@ -550,6 +550,57 @@ TEST(whole_words_of_bytes_are_looked_for_as_they_are_written)
     CHECK_INT(heap.live, ==, 0);
 }
 
+/* Encode with the tokenizer of this tokenizer.json. */
+static void check_ids(const char *file, const char *text, const int *expected, size_t n_expected)
+{
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    struct tec_tokenizer *t;
+    struct tec_error err;
+    int ids[16];
+    size_t n;
+    tec_arena_init(&arena, &heap);
+    REQUIRE(tec_tokenizer_open_bytes(&t, file, strlen(file), TEC_TEXT_JSON, &heap, &err) == TEC_OK);
+    REQUIRE(tec_tokenizer_encode(t, text, strlen(text), (struct tec_encode){0}, ids, 16, &n, &arena,
+                                 &err) == TEC_OK);
+    CHECK_INT(n, ==, n_expected);
+    CHECK(n == n_expected && memcmp(ids, expected, n * sizeof *ids) == 0);
+    tec_arena_finish(&arena);
+    tec_tokenizer_close(t);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* Ids are those of the tokenizers package 0.22.2. */
+TEST(added_tokens_and_white_space_as_the_reference)
+{
+    static const char file[] =
+        "{\"version\":\"1.0\",\"normalizer\":null,\"added_tokens\":["
+        "{\"id\":2,\"content\":\"Q\",\"single_word\":true},"
+        "{\"id\":3,\"content\":\"<r>\",\"rstrip\":true},{\"id\":4,\"content\":\"\\n\"},"
+        "{\"id\":5,\"content\":\"\\t\",\"lstrip\":true,\"rstrip\":true}],"
+        "\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"vocab\":{\"a\":0,\"?\":1},\"merges\":[]}"
+        "}";
+    static const int words[] = {1, 1, 1, 1, 1, 1, 2, 1};
+    static const int again[] = {3, 4, 1, 0}, twice[] = {3, 4, 4};
+    static const int once[] = {5, 0}, both[] = {4, 5, 4, 5, 0};
+    check_ids(file, "Q\u200D Q\u24B6 Q\u2460", words, 8);
+    check_ids(file, "<r> \n a", again, 4);
+    check_ids(file, "<r>\n\n", twice, 3);
+    check_ids(file, "\t\ta", once, 2);
+    check_ids(file, "\n\t\n\ta", both, 5);
+}
+
+/* U+1DF8 is of Unicode 10, and its class is above that of U+034E. */
+TEST(marks_behind_unicode_9_keep_their_place)
+{
+    static const char file[] =
+        "{\"version\":\"1.0\",\"normalizer\":{\"type\":\"NFC\"},\"added_tokens\":[],"
+        "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"\u1DF8\":1,\"\u034E\":2,\"\u0301\":3},"
+        "\"merges\":[]}}";
+    static const int expected[] = {0, 1, 2, 2};
+    check_ids(file, "a\u1DF8\u034Ea\u0301\u034E", expected, 4);
+}
+
 TEST(odd_but_accepted_files)
 {
     struct tec_heap heap = {0};

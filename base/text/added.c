@@ -38,19 +38,34 @@ static bool is_taken(const struct tec_cutter *c, const struct tec_added *a, size
            (end == c->text.n || !is_word(s + end));
 }
 
+/* The end of the white space that begins at `at`. The last run is kept: tokens of white space may
+ * ask for each of its ends. */
+static size_t behind_spaces(struct tec_cutter *c, size_t at)
+{
+    if (at < c->run_start || at >= c->run_end) {
+        c->run_start = c->run_end = at;
+        while (c->run_end < c->text.n && is_space(c->text.at + c->run_end))
+            c->run_end += tec_utf8_length(c->text.at[c->run_end]);
+    }
+    return c->run_end;
+}
+
 /* Extend the token over white space on either side (lstrip, rstrip), but not into text that was
  * already returned. */
-static void widen(const struct tec_cutter *c, const struct tec_added *a, size_t *start, size_t *end)
+static void widen(struct tec_cutter *c, const struct tec_added *a, size_t *start, size_t *end)
 {
     const char *s = c->text.at;
     while (a->lstrip && *start > c->done && is_space(s + before(s, *start)))
         *start = before(s, *start);
-    while (a->rstrip && *end < c->text.n && is_space(s + *end))
-        *end += tec_utf8_length(s[*end]);
+    if (a->lstrip && *start < c->done)
+        *start = c->done;
+    if (a->rstrip)
+        *end = behind_spaces(c, *end);
 }
 
-/* Find the next token; the outputs stay as they are when there is none. A token that is not
- * accepted is skipped as a whole, as in the reference. */
+/* Find the next token; the outputs stay as they are when there is none. As in the reference, a
+ * token that is not accepted is skipped as a whole, and one that the token before has taken in as
+ * white space is a token all the same, unless it begins behind itself (lstrip). */
 static bool find(struct tec_cutter *c, size_t *start, size_t *end, int *id)
 {
     while (c->at < c->text.n) {
@@ -66,6 +81,8 @@ static bool find(struct tec_cutter *c, size_t *start, size_t *end, int *id)
         if (!is_taken(c, a, from, to))
             continue;
         widen(c, a, &from, &to);
+        if (from >= to)
+            continue;
         *start = from;
         *end = to;
         *id = a->id;
@@ -89,8 +106,7 @@ bool tec_cutter_next(struct tec_cutter *c, struct tec_cut *cut)
         return false; /* also for an empty text, whose address may be NULL */
     struct tec_cut token = {{c->text.at + start, end - start}, id};
     struct tec_cut plain = {{c->text.at + c->done, start - c->done}, -1};
-    c->done = end > c->done ? end : c->done;
-    c->at = c->at > c->done ? c->at : c->done;
+    c->done = end;
     *cut = gap ? plain : token;
     c->holds = gap && found;
     c->held = token;

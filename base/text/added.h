@@ -27,6 +27,7 @@ struct tec_cutter {
     bool literal; /* special tokens are plain text */
     struct tec_text_span text;
     size_t at, done; /* where to look next; everything before `done` has been handed out */
+    size_t run_start, run_end; /* of the white space that was last looked at */
     struct tec_cut held;
     bool holds;
 };

@@ -46,7 +46,8 @@ static enum tec_status encode_gap(struct encoding *e, struct tec_pretoken gap)
     struct tec_text_span text;
     struct tec_cut cut;
     TEC_TRY(tec_normalise(t->normal, t->n_normal, gap.text, &text, e->scratch, e->err));
-    struct tec_cutter cutter = {t->added, &t->normalized, e->literal, text, 0, 0, {{0}, 0}, false};
+    struct tec_cutter cutter = {
+        .added = t->added, .keys = &t->normalized, .literal = e->literal, .text = text};
     while (tec_cutter_next(&cutter, &cut)) {
         struct tec_pretoken word = {cut.text, gap.first && cut.text.at == text.at};
         if (cut.id >= 0)
@@ -61,7 +62,8 @@ static enum tec_status encode_text(struct encoding *e, struct tec_text_span text
 {
     const struct tec_tokenizer *t = e->t;
     struct tec_cut cut;
-    struct tec_cutter cutter = {t->added, &t->raw, e->literal, text, 0, 0, {{0}, 0}, false};
+    struct tec_cutter cutter = {
+        .added = t->added, .keys = &t->raw, .literal = e->literal, .text = text};
     while (tec_cutter_next(&cutter, &cut)) {
         struct tec_pretoken gap = {cut.text, cut.text.at == text.at};
         if (cut.id >= 0) {

@@ -18,8 +18,18 @@ unsigned tec_unicode_class(uint32_t code)
     return code < 0x110000 ? class_block[class_index[code / 128]][code % 128] : 0;
 }
 
+/* Alphabetic although symbols: letters in circles and squares. */
+static bool is_framed_letter(uint32_t code)
+{
+    return (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
+           (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189);
+}
+
 bool tec_unicode_word(uint32_t code)
 {
+    bool joins = code == 0x200C || code == 0x200D;
+    if (joins || is_framed_letter(code))
+        return true;
     if (tec_unicode_class(code) & (TEC_CLASS_LETTER | TEC_CLASS_NUMBER))
         return utf8proc_category((utf8proc_int32_t)code) != UTF8PROC_CATEGORY_NO;
     switch (utf8proc_category((utf8proc_int32_t)code)) {
@@ -46,9 +56,29 @@ const char *tec_unicode_bare(uint32_t code)
     return low < sizeof bare / sizeof bare[0] && bare[low].code == code ? bare[low].text : NULL;
 }
 
+/* Marks that came after Unicode 9, which the reference's NFC leaves where they are. */
+static bool is_late_mark(int32_t code)
+{
+    static const int32_t ranges[][2] = {
+        {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},
+        {0xC3C, 0xC3C},     {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0x1715, 0x1715},
+        {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},   {0xA82C, 0xA82C},   {0x10D24, 0x10D27},
+        {0x10EAB, 0x10EAC}, {0x10EFD, 0x10EFF}, {0x10F46, 0x10F50}, {0x10F82, 0x10F85},
+        {0x11070, 0x11070}, {0x1133B, 0x1133B}, {0x1145E, 0x1145E}, {0x11839, 0x1183A},
+        {0x1193D, 0x1193E}, {0x11943, 0x11943}, {0x119E0, 0x119E0}, {0x11A34, 0x11A34},
+        {0x11A47, 0x11A47}, {0x11A99, 0x11A99}, {0x11D42, 0x11D42}, {0x11D44, 0x11D45},
+        {0x11D97, 0x11D97}, {0x11F41, 0x11F42}, {0x16FF0, 0x16FF1}, {0x1E08F, 0x1E08F},
+        {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}};
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && ranges[i][0] <= code; i++)
+        if (code <= ranges[i][1])
+            return true;
+    return false;
+}
+
 static unsigned combining(int32_t code)
 {
-    return (unsigned)utf8proc_get_property(code)->combining_class & 0xFF;
+    unsigned class = (unsigned)utf8proc_get_property(code)->combining_class & 0xFF;
+    return class && is_late_mark(code) ? 0 : class;
 }
 
 /* Counting sort of one run of marks: it is stable and there are 256 combining classes. */

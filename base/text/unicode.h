@@ -35,7 +35,8 @@ const char *tec_unicode_bare(uint32_t code);
  * the exchange sort of utf8proc, which hostile text makes quadratic. false: no memory. */
 bool tec_unicode_order(int32_t *codes, size_t n, struct tec_arena *scratch);
 
-/* Append the NFC form of valid UTF-8. Unicode 14 (utf8proc). */
+/* Append the NFC form of valid UTF-8. Unicode 14 (utf8proc), marks in the order of Unicode 9, as
+ * the reference has them. */
 void tec_unicode_nfc(struct tec_bytes *out, const char *text, size_t n);
 
 /* Append the text in lower case, as Python's str.lower: the full mapping of Unicode 14, with the
