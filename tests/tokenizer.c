@@ -519,6 +519,44 @@ TEST(unused_pieces_are_cut_again)
     CHECK_INT(heap.live, ==, 0);
 }
 
+/* What SentencePiece 0.2.3 does: a user-defined piece of 2 bytes has score 0.1, and the unknown is
+ * shown although it is no text of the model. */
+TEST(user_defined_pieces_are_taken_as_sentencepiece_does)
+{
+    char file[512];
+    size_t n = 0, count, length;
+    n += put_piece(file + n, "<unk>", 0.0F, 2);
+    n += put_piece(file + n, "a", -1.0F, 1);
+    n += put_piece(file + n, "b", -1.0F, 1);
+    n += put_piece(file + n, "c", -1.0F, 1);
+    n += put_piece(file + n, "ab", 0.0F, 4);
+    n += put_piece(file + n, "abc", -0.95F, 1);
+    n += put_piece(file + n, "abb", -0.85F, 1);
+    /* unigram; no prefix, spaces stay */
+    static const char rest[] = {0x12, 2, 0x18, 1, 0x1A, 4, 0x18, 0, 0x20, 0};
+    memcpy(file + n, rest, sizeof rest);
+    n += sizeof rest;
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    struct tec_tokenizer *t;
+    struct tec_error err;
+    int ids[8];
+    char *text;
+    static const int cut[] = {4, 3, 6, 4};
+    tec_arena_init(&arena, &heap);
+    REQUIRE(tec_tokenizer_open_bytes(&t, file, n, TEC_TEXT_MODEL, &heap, &err) == TEC_OK);
+    REQUIRE(tec_tokenizer_encode(t, "abcabbab", 8, (struct tec_encode){0}, ids, 8, &count, &arena,
+                                 &err) == TEC_OK);
+    CHECK_INT(count, ==, 4);
+    CHECK(memcmp(ids, cut, sizeof cut) == 0);
+    static const int unknown[] = {0, 4};
+    REQUIRE(tec_tokenizer_decode(t, unknown, 2, true, &arena, &text, &length, &err) == TEC_OK);
+    CHECK_STR(text, " \xE2\x81\x87 ab");
+    tec_arena_finish(&arena);
+    tec_tokenizer_close(t);
+    CHECK_INT(heap.live, ==, 0);
+}
+
 /* Byte E9 is written as the character that bytes C3 A9 encode. Ids are those of the tokenizers
  * package 0.22.2. */
 TEST(whole_words_of_bytes_are_looked_for_as_they_are_written)

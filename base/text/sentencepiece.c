@@ -162,7 +162,7 @@ static enum tec_status add_piece(struct reading *r, struct tec_vocab_entry e, st
     if (e.type == TEC_PIECE_UNKNOWN)
         t->bpe.unk = e.id;
     t->bpe.unused |= e.type == TEC_PIECE_UNUSED;
-    t->vocab.special[e.id] = e.type == TEC_PIECE_UNKNOWN || e.type == TEC_PIECE_CONTROL;
+    t->vocab.special[e.id] = e.type == TEC_PIECE_CONTROL;
     return TEC_OK;
 }
 
@@ -267,7 +267,6 @@ static enum tec_status set_unigram(struct reading *r, struct tec_error *err)
         if (e->type != TEC_PIECE_NORMAL)
             continue;
         u->lowest = !any || e->score < u->lowest ? e->score : u->lowest;
-        u->highest = !any || e->score > u->highest ? e->score : u->highest;
         any = true;
     }
     return index_pieces(t, 1U << TEC_PIECE_NORMAL | 1U << TEC_PIECE_USER | 1U << TEC_PIECE_UNUSED,

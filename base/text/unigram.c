@@ -35,13 +35,13 @@ static void offer(struct lattice *l, size_t start, size_t end, double score, int
         *b = (struct best){sum, start, entry, true};
 }
 
-/* The score of a piece. That of a user-defined piece is made so high that it is always taken, as in
- * SentencePiece's unigram_model.cc. */
-static double score_of(const struct tec_unigram *u, const struct tec_vocab_entry *e)
+/* The score of a piece. That of a user-defined piece is above those of others, which are negative,
+ * and grows with its bytes: what SentencePiece 0.2.3 is seen to do. */
+static double score_of(const struct tec_vocab_entry *e)
 {
     if (e->type != TEC_PIECE_USER)
         return e->score;
-    return (double)(float)((double)((float)e->text.n * (float)u->highest) - 0.1);
+    return (double)(float)(0.1 * (double)(e->text.n - 1));
 }
 
 static void fill(struct lattice *l)
@@ -58,7 +58,7 @@ static void fill(struct lattice *l)
             const struct tec_vocab_entry *e = key ? &u->vocab->entries[key->value] : NULL;
             if (!e || e->type == TEC_PIECE_UNUSED)
                 continue;
-            offer(l, start, at + 1, score_of(u, e), key->value);
+            offer(l, start, at + 1, score_of(e), key->value);
             whole |= walk.depth == bytes;
         }
         double unknown = u->single ? (double)((float)u->lowest - (float)UNKNOWN_PENALTY)

@@ -12,7 +12,7 @@ struct tec_unigram {
     const struct tec_vocab *vocab;
     struct tec_prefix pieces; /* value = entry */
     bool single;              /* sums are kept in float, as tokenizer.model is run; else double */
-    double lowest, highest;   /* scores of normal pieces */
+    double lowest;            /* score of a normal piece */
     bool byte_fallback;
     int unk; /* -1: text with an unknown character cannot be encoded */
     int byte_id[256];
