@@ -210,6 +210,35 @@ TEST(scans_are_bounded)
     free(many);
 }
 
+/* A pixel of 7FFF with an alpha of 1, and one without: the second is a depth, which has no high
+ * byte that means anything. */
+TEST(gray_of_16_bits_is_a_picture_with_alpha_alone)
+{
+    static const unsigned char with[] = {
+        0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0,    0,    0,    0x0D, 0x49, 0x48, 0x44,
+        0x52, 0,    0,    0,    1,    0,    0,    0,    1,    0x10, 4,    0,    0,    0,    0xE5,
+        0x8C, 0xD0, 0x41, 0,    0,    0,    0x10, 0x49, 0x44, 0x41, 0x54, 0x78, 1,    1,    5,
+        0,    0xFA, 0xFF, 0,    0x7F, 0xFF, 0,    1,    4,    0xFF, 1,    0x80, 0x0A, 0xCB, 0x96,
+        0x22, 0,    0,    0,    0,    0x49, 0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82};
+    static const unsigned char alone[] = {
+        0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0,    0,    0,    0x0D, 0x49, 0x48, 0x44,
+        0x52, 0,    0,    0,    1,    0,    0,    0,    1,    0x10, 0,    0,    0,    0,    0x6A,
+        0xEE, 0x47, 0x16, 0,    0,    0,    0x0E, 0x49, 0x44, 0x41, 0x54, 0x78, 1,    1,    3,
+        0,    0xFC, 0xFF, 0,    0x7F, 0xFF, 2,    0,    1,    0x7F, 0x9C, 0xFE, 0x86, 0xCE, 0,
+        0,    0,    0,    0x49, 0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82};
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    struct tec_image image;
+    struct tec_error err;
+    tec_arena_init(&arena, &heap);
+    REQUIRE(tec_image_decode(&image, with, sizeof with, TEC_IMAGE_PIXELS, &arena, &err) == TEC_OK);
+    CHECK_INT(image.pixels[0], ==, 0x7F);
+    CHECK_INT(image.pixels[2], ==, 0x7F);
+    tec_arena_finish(&arena);
+    CHECK_INT(decode(alone, sizeof alone, NULL, &err), ==, TEC_UNSUPPORTED);
+    CHECK(strstr(err.message, "16-bit gray"));
+}
+
 TEST(load_names_the_file)
 {
     struct tec_heap heap = {0};

@@ -81,7 +81,7 @@ static void check_header(struct job *job)
     snprintf(job->limit, sizeof job->limit, "more than %zu pixels", job->most);
     if (width * height > job->most)
         refuse(job, TEC_UNSUPPORTED, job->limit);
-    if (depth == 16 && !(png_get_color_type(job->png, job->info) & PNG_COLOR_MASK_COLOR))
+    if (depth == 16 && png_get_color_type(job->png, job->info) == PNG_COLOR_TYPE_GRAY)
         refuse(job, TEC_UNSUPPORTED, "16-bit gray (depth?) has no 8-bit meaning; convert it first");
     if (width * height * bits / 8 / MOST_EXPANSION > job->n)
         refuse(job, TEC_MALFORMED, "the file is too short for so many pixels");

@@ -28,12 +28,13 @@ struct tec_image {
 
 /* Decode n bytes, JPEG or PNG by their first bytes (never by a file name), to RGB. EXIF
  * orientation, colour profiles and gamma are ignored; alpha is dropped, not blended; of 16-bit
- * colours the high byte is kept. Refused: a truncated, short or corrupt picture (even where the
- * libraries could paint something), four or two components, arithmetic coding, 16-bit gray (depth),
- * more than `most` pixels (which is at most TEC_IMAGE_PIXELS), and a header that promises more
- * pixels than its file could hold. Memory is taken from the arena (the pixels) and its heap (work
- * space, given back before the return), bounded by a multiple of n. TEC_MALFORMED, TEC_UNSUPPORTED
- * or TEC_NO_MEMORY; a failure leaves the arena as it was. Thread-safe as far as the arena is. */
+ * colours, and of 16-bit gray with alpha, the high byte is kept. Refused: a truncated, short or
+ * corrupt picture (even where the libraries could paint something), four or two components,
+ * arithmetic coding, 16-bit gray alone (depth), more than `most` pixels (which is at most
+ * TEC_IMAGE_PIXELS), and a header that promises more pixels than its file could hold. Memory is
+ * taken from the arena (the pixels) and its heap (work space, given back before the return),
+ * bounded by a multiple of n. TEC_MALFORMED, TEC_UNSUPPORTED or TEC_NO_MEMORY; a failure leaves
+ * the arena as it was. Thread-safe as far as the arena is. */
 enum tec_status tec_image_decode(struct tec_image *out, const void *bytes, size_t n, size_t most,
                                  struct tec_arena *arena, struct tec_error *err);
 
