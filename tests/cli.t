@@ -266,12 +266,18 @@ for type in dot svg mermaid json text; do
     out "p50 .* ms, p99"
 done
 
+# simulate
+run 0 "a summary as that of bench" simulate --format json pipelines/demo_metaworld.lua --launch-ms 1 -n 2 --param k=2
+json whole machine commit command rows; out "simulate pipelines/demo_metaworld.lua --launch-ms 1 --frames 2 --param k=2\""
+
 # inspect
 run 0 "inspect a checkpoint" inspect "$CHECKPOINT"; out "model pi05"; out "^missing    0"
 run 0 "inspect as JSON" inspect --format json "$CHECKPOINT"
 json whole layout model tensors bytes missing unexpected hash
 run 0 "inspect LeRobot's layout" inspect tests/golden/pi/pi0_tiny_lerobot/checkpoint; out "lerobot"
 run 0 "inspect a tokenizer" inspect tests/golden/tokenizers/bert_like; out "wordpiece"
+run 0 "inspect a tokenizer as JSON" inspect --format json tests/golden/tokenizers/bert_like/tokenizer.json
+json whole layout model tensors bytes missing unexpected hash
 run 0 "inspect one file" inspect --list tests/golden/pi/pi05_tiny/inputs.safetensors; out "layout file"
 run 0 "inspect a sentence encoder" inspect tests/golden/encoders/mpnet_odd/checkpoint
 out "^encoder    texts of at most 187 tokens.*length 1"; out "^unexpected 0"

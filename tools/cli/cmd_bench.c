@@ -117,18 +117,11 @@ static const char *command_of(const struct tec_invocation *call, const struct be
         text = tec_arena_printf(call->arena, "%s --apart", text);
     if (text && o->sweep)
         text = tec_arena_printf(call->arena, "%s --sweep %s", text, o->sweep);
-    if (text && s->random_weights.given)
-        text =
-            tec_arena_printf(call->arena, "%s --random-weights %llu --size %s", text,
-                             (unsigned long long)s->random_weights.value, tec_size_names[s->size]);
     if (text && o->inputs)
         text = tec_arena_printf(call->arena, "%s --inputs %s", text, o->inputs);
     if (text && s->costs)
         text = tec_arena_printf(call->arena, "%s --costs %s", text, s->costs);
-    for (int i = 0; text && i < s->set.n; i++)
-        text = tec_arena_printf(call->arena, "%s --set %s", text, s->set.item[i]);
-    for (int i = 0; text && i < s->param.n; i++)
-        text = tec_arena_printf(call->arena, "%s --param %s", text, s->param.item[i]);
+    text = tec_cli_typed(call, text);
     return text ? text : "";
 }
 

@@ -110,7 +110,7 @@ static enum tec_status inspect(struct tec_invocation *call, json_t *report, cons
     if (kind == TEC_PATH_CHECKPOINT || kind == TEC_PATH_SAFETENSORS)
         return inspect_checkpoint(call, report, path, err);
     if (kind == TEC_PATH_TOKENIZER || (kind == TEC_PATH_UNKNOWN && is_vocabulary(path)))
-        return tec_inspect_tokenizer(report, path, call->heap, err);
+        return tec_inspect_tokenizer_alone(report, path, call->heap, err);
     return tec_expect(path, "a checkpoint, tokenizer or safetensors file", err);
 }
 

@@ -34,6 +34,29 @@ static const struct tec_option options[] = {
      "the policy's last 64 frames when it was quarantined", AT(dump), 0, 0},
 };
 
+/* The words of this call, as they could be typed again. */
+static const char *command_of(const struct tec_invocation *call)
+{
+    const struct simulate_options *o = call->options;
+    const struct tec_shared *shared = &call->shared;
+    const char *text = tec_arena_printf(call->arena, "tectum simulate %s", call->args.item[0]);
+    const char *const named[][2] = {{"costs", o->costs},
+                                    {"scenario", o->scenario},
+                                    {"arrivals", o->arrivals},
+                                    {"policy", shared->policy}};
+    for (size_t i = 0; text && i < sizeof named / sizeof named[0]; i++)
+        if (named[i][1])
+            text = tec_arena_printf(call->arena, "%s --%s %s", text, named[i][0], named[i][1]);
+    if (text && o->launch_ms > 0)
+        text = tec_arena_printf(call->arena, "%s --launch-ms %g", text, o->launch_ms);
+    if (text && o->frames)
+        text = tec_arena_printf(call->arena, "%s --frames %d", text, o->frames);
+    if (text && o->clock)
+        text = tec_arena_printf(call->arena, "%s --clock %s", text,
+                                o->clock == 1 ? "saturated" : "paced");
+    return tec_cli_typed(call, text);
+}
+
 static json_t *report(struct tec_invocation *call, struct tec_simulation *s)
 {
     const struct tec_policy_report *p = tec_policy_report(s->opened.policy);
@@ -43,8 +66,8 @@ static json_t *report(struct tec_invocation *call, struct tec_simulation *s)
     json_object_set_new(row, "params", params ? json_string(params) : NULL);
     json_object_set_new(row, "failures", json_integer(p->failures));
     json_object_set_new(row, "quarantined", json_boolean(p->quarantined));
-    return json_pack("{s:o,s:s,s:s,s:[o]}", "machine", json_null(), "clock", "virtual", "commit",
-                     tec_machine_commit(), "rows", row);
+    return json_pack("{s:o,s:s,s:s,s:s?,s:[o]}", "machine", json_null(), "clock", "virtual",
+                     "commit", tec_machine_commit(), "command", command_of(call), "rows", row);
 }
 
 static enum tec_status tell(struct tec_invocation *call, struct tec_simulation *s,

@@ -122,6 +122,10 @@ enum tec_status tec_cli_need_root(struct tec_invocation *call, struct tec_error 
 enum tec_status tec_cli_device_choice(const struct tec_invocation *call,
                                       struct tec_device_options *choice, struct tec_error *err);
 
+/* `text`, the beginning of this call as it could be typed again, with its random weights, --set and
+ * --param. NULL, or no memory: NULL. */
+const char *tec_cli_typed(const struct tec_invocation *call, const char *text);
+
 /* Say in one line why it is the CPU, where nobody asked for it and the build knows other devices.
  */
 void tec_cli_device_note(const struct tec_invocation *call);

@@ -191,3 +191,17 @@ void tec_cli_device_note(const struct tec_invocation *call)
     if (tec_choose_device(&choice, NULL, note, NULL) == TEC_OK && note[0])
         tec_say(call, "%s", note);
 }
+
+const char *tec_cli_typed(const struct tec_invocation *call, const char *text)
+{
+    const struct tec_shared *s = &call->shared;
+    if (text && s->random_weights.given)
+        text =
+            tec_arena_printf(call->arena, "%s --random-weights %llu --size %s", text,
+                             (unsigned long long)s->random_weights.value, tec_size_names[s->size]);
+    for (int i = 0; text && i < s->set.n; i++)
+        text = tec_arena_printf(call->arena, "%s --set %s", text, s->set.item[i]);
+    for (int i = 0; text && i < s->param.n; i++)
+        text = tec_arena_printf(call->arena, "%s --param %s", text, s->param.item[i]);
+    return text;
+}

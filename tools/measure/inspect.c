@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static enum tec_status no_memory(struct tec_error *err)
 {
@@ -113,6 +114,19 @@ enum tec_status tec_inspect_tokenizer(json_t *report, const char *path, struct t
                               tec_tokenizer_pad(t), "unk", tec_tokenizer_unk(t));
     tec_tokenizer_close(t);
     return json_object_set_new(report, "tokenizer", facts) ? no_memory(err) : TEC_OK;
+}
+
+enum tec_status tec_inspect_tokenizer_alone(json_t *report, const char *path, struct tec_heap *heap,
+                                            struct tec_error *err)
+{
+    struct stat st;
+    bool file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    json_t *fields = json_pack("{s:s, s:n, s:i, s:I, s:[], s:[], s:n}", "layout", "tokenizer",
+                               "model", "tensors", 0, "bytes", (json_int_t)(file ? st.st_size : 0),
+                               "missing", "unexpected", "hash");
+    int bad = fields ? json_object_update(report, fields) : -1;
+    json_decref(fields);
+    return bad ? no_memory(err) : tec_inspect_tokenizer(report, path, heap, err);
 }
 
 /* A tokenizer that cannot be read is a finding about the checkpoint, not a failure of the

@@ -25,6 +25,11 @@ enum tec_status tec_inspect_model(json_t *report, const struct tec_checkpoint *c
 enum tec_status tec_inspect_tokenizer(json_t *report, const char *path, struct tec_heap *heap,
                                       struct tec_error *err);
 
+/* Of a tokenizer that was asked for by itself: the same, and the fields of every report, which say
+ * that it has no tensors: bytes are those of a file, 0 of a folder. */
+enum tec_status tec_inspect_tokenizer_alone(json_t *report, const char *path, struct tec_heap *heap,
+                                            struct tec_error *err);
+
 /* The report as lines. */
 void tec_inspect_print(const json_t *report, FILE *out);
 

@@ -3,6 +3,8 @@
 #include "base/escape.h"
 #include "tools/measure/inspect.h"
 
+#include <string.h>
+
 static const char *text_of(const json_t *report, const char *key)
 {
     const char *text = json_string_value(json_object_get(report, key));
@@ -152,7 +154,7 @@ static void print_adapter(const json_t *adapter, FILE *out)
 void tec_inspect_print(const json_t *report, FILE *out)
 {
     char bytes[24];
-    if (!json_object_get(report, "layout")) {
+    if (strcmp(text_of(report, "layout"), "tokenizer") == 0) {
         print_tokenizer(json_object_get(report, "tokenizer"), out);
         return;
     }
