@@ -69,8 +69,8 @@ struct tectum_options {
     const char *weights;    /* checkpoint; the pipeline's */
     const char *tokenizer;  /* file; the checkpoint's */
     const char *policy;     /* name or file; the pipeline's */
-    int random_weights;     /* 1: no checkpoint, random weights of `size` from `seed` */
-    const char *size;       /* "full", "small", "tiny"; full */
+    int random_weights;     /* 1: no weights of a checkpoint, random ones of `size` from `seed` */
+    const char *size;       /* "full", "small", "tiny"; as a folder of LeRobot says, else full */
     uint64_t seed;          /* of random weights and of the noise that actions start from */
     const char *dtype;      /* "f32", "bf16"; the pipeline's */
     int threads;            /* of the CPU, the frame thread among them; all */

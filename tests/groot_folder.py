@@ -269,6 +269,23 @@ def the_written_pipeline_is_the_folder():
     check(chunk(written, "--random-inputs", "1") == chunk(folder.path, "--embodiment", TAG, "--random-inputs", "1"))
 
 
+@test
+def a_folder_without_its_weights_runs_with_made_up_ones():
+    folder = Folder()
+    for remove in (False, True):
+        if remove:
+            os.remove(folder.path + "/model.safetensors")
+        random = ("--random-weights", "1") if remove else ()
+        code, out, err = call("check", folder.path, "--embodiment", TAG, "--tokenizer", TOKENIZER, *random)
+        check(code == 0, err)
+        plan = out[out.index("device plan"):]
+        whole = whole if remove else plan
+        check(plan == whole, plan, whole)
+    code, out, err = call("run", folder.path, "--embodiment", TAG, "--tokenizer", TOKENIZER, "--random-weights", "1",
+                          "--random-inputs", "1")
+    check(code == 0, err)
+
+
 def refused(words, edit):
     folder = Folder(edit)
     code, out, err = call("init", folder.path, "--embodiment", TAG)

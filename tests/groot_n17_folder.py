@@ -336,6 +336,38 @@ def the_written_pipeline_is_the_folder():
             check(code == 0, command, out, err)
 
 
+def plan(*arguments):
+    code, out, err = call("check", *arguments)
+    check(code == 0, arguments, err)
+    return out[out.index("device plan"):], out
+
+
+@test
+def a_folder_without_its_weights_runs_with_made_up_ones():
+    for groups in (False, True):
+        folder = Folder(None, groups)
+        whole, _ = plan(folder.path, "--tokenizer", TOKENIZER)
+        os.remove(folder.path + "/model.safetensors")
+        random = (folder.path, "--random-weights", "1", "--tokenizer", TOKENIZER)
+        bare, out = plan(*random)
+        check(bare == whole and "W116" not in out, whole, bare, out)
+        for name in os.listdir(folder.path):
+            if name.endswith(".safetensors"):
+                os.remove(folder.path + "/" + name)
+        _, out = plan(*random)
+        check("W116" in out and "policy_preprocessor.json" in out, out)
+        code, out, err = call("run", *random, "--random-inputs", "1")
+        check(code == 0, err)
+    # The published base's sizes are known.
+    def published(f):
+        f.config.pop("base_model_path")
+        for own in f.config, f.pack:
+            own.update(max_state_dim=132, max_action_dim=132)
+    folder = Folder(published)
+    os.remove(folder.path + "/model.safetensors")
+    plan(folder.path, "--random-weights", "1")
+
+
 @test
 def the_server_serves_a_folder():
     server = Server(Folder().path, "--tokenizer", TOKENIZER)

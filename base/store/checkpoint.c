@@ -342,28 +342,13 @@ static enum tec_status open_directory(struct tec_checkpoint *c, struct tec_error
     TEC_TRY(tec_checkpoint_load_if(c, "config.json", &c->config, err));
     TEC_TRY(tec_checkpoint_load_if(c, "policy_preprocessor.json", &c->preprocessor, err));
     TEC_TRY(tec_checkpoint_load_if(c, "policy_postprocessor.json", &c->postprocessor, err));
-    TEC_TRY(tec_tensors_open(&c->tensors, c->base, c->heap, err));
+    enum tec_status status = tec_tensors_open(&c->tensors, c->base, c->heap, err);
+    bool missing = status == TEC_NOT_FOUND || status == TEC_IO; /* all, or shards of an index */
+    if (!c->bare || !missing)
+        TEC_TRY(status);
     TEC_TRY(tec_checkpoint_read_robots(c, err));
     TEC_TRY(find_tokenizer(c, err));
     return tec_assets_list(&c->assets, &c->n_assets, assets, &c->arena, err);
-}
-
-/* Nothing that is a checkpoint lies there: say what does. */
-static enum tec_status fail_kind(const char *path, enum tec_path_kind kind, struct tec_error *err)
-{
-    struct stat st;
-    if (kind == TEC_PATH_MISSING)
-        return tec_fail(err, TEC_NOT_FOUND, "%s: there is no such file or directory", path);
-    if (kind != TEC_PATH_UNKNOWN)
-        return tec_fail(err, TEC_INVALID,
-                        "%s: this is %s; a checkpoint is a directory with model.safetensors", path,
-                        tec_path_kind_text(kind));
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return tec_fail(err, TEC_NOT_FOUND,
-                        "%s: holds neither model.safetensors nor model.safetensors.index.json",
-                        path);
-    return tec_fail(err, TEC_INVALID,
-                    "%s: is no checkpoint: that is a directory with model.safetensors", path);
 }
 
 static enum tec_status open_adapter(struct tec_checkpoint *c, const char *folder,
@@ -386,13 +371,14 @@ static enum tec_status open_into(struct tec_checkpoint *c,
     if (!c->path || (source->hub && !c->hub))
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its name", source->path);
     c->root = c->base = c->path;
+    c->bare = source->bare;
     if (kind == TEC_PATH_CHECKPOINT) {
         TEC_TRY(find_folders(c, source->adapter, &adapter, err));
         TEC_TRY(open_directory(c, err));
     } else if (kind == TEC_PATH_SAFETENSORS) {
         TEC_TRY(tec_tensors_open(&c->tensors, c->path, c->heap, err));
     } else {
-        return fail_kind(c->path, kind, err);
+        return tec_path_fail(c->path, kind, err);
     }
     TEC_TRY(recognise(c, err));
     if (c->layout == TEC_LAYOUT_HF)
@@ -400,7 +386,8 @@ static enum tec_status open_into(struct tec_checkpoint *c,
     if (source->robot)
         TEC_TRY(tec_checkpoint_choose(c, source->robot, err));
     TEC_TRY(find_prefix(c, err));
-    tec_tensors_hash(c->tensors, c->hash);
+    if (c->tensors)
+        tec_tensors_hash(c->tensors, c->hash);
     return adapter ? open_adapter(c, adapter, err) : TEC_OK;
 }
 
@@ -458,7 +445,7 @@ enum tec_status tec_checkpoint_join(struct tec_checkpoint *c, const char *dir, c
     const char *prefix = tec_arena_printf(&c->arena, "%.*s.", (int)(n - tail), file);
     if (!path || !prefix)
         return no_memory(c, err);
-    if (access(path, F_OK) != 0 || is_joined(c, path))
+    if (!c->tensors || access(path, F_OK) != 0 || is_joined(c, path))
         return TEC_OK;
     TEC_TRY(tec_tensors_join(c->tensors, path, prefix, err));
     tec_tensors_hash(c->tensors, c->hash);

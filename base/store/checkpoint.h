@@ -29,6 +29,8 @@ struct tec_checkpoint_source {
                           * `path` is that of an adapter itself */
     const char *hub;     /* cache folder of Hugging Face's hub (base/store/hub.h), or NULL */
     const char *robot;   /* tag of the robot to choose (tec_checkpoint_choose); NULL: all stay */
+    bool bare;           /* files of tensors and of statistics may be missing: for weights that
+                          * are made up */
 };
 
 /* Owned by the caller of open until close; read-only and shareable between threads meanwhile. */
@@ -40,8 +42,9 @@ struct tec_checkpoint {
     const char *hub;  /* as given to open, copied; NULL */
     struct tec_adapter *adapter; /* NULL: none */
     json_t *config;              /* object; NULL for TEC_LAYOUT_FILE */
-    struct tec_tensors *tensors;
-    const char *prefix;    /* "model." where LeRobot's wrapper put it before names, else "" */
+    struct tec_tensors *tensors; /* NULL: none, of one that was opened bare */
+    bool bare;                   /* as given to open */
+    const char *prefix;          /* "model." where LeRobot's wrapper put it before names, else "" */
     const char *tokenizer; /* file: tokenizer.model or tokenizer.json; NULL when there is none */
     const char *tokenizer_name; /* LeRobot: as the preprocessor's step names it, often another
                                  * model's name, "owner/model"; of `processor` its model_name; NULL:
@@ -117,6 +120,9 @@ enum tec_status tec_checkpoint_beside(struct tec_checkpoint *c, const char *name
 /* The same file as JSON; TEC_NOT_FOUND says where it was looked for. */
 enum tec_status tec_checkpoint_beside_json(struct tec_checkpoint *c, const char *name,
                                            const char *file, json_t **out, struct tec_error *err);
+
+/* Whether its files say of which robot it is: its cameras, state and actions. */
+bool tec_checkpoint_has_robot(const struct tec_checkpoint *c);
 
 /* The tensor of that name, with or without the checkpoint's prefix, or NULL. */
 const struct tec_stored *tec_checkpoint_tensor(const struct tec_checkpoint *c, const char *name);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Choose the named asset, or the only one; the error message lists the assets there are. */
 static enum tec_status choose_asset(const struct tec_checkpoint *c, const char **asset,
@@ -77,6 +78,8 @@ static enum tec_status open_state(const struct tec_checkpoint *c, const json_t *
     const char *path = tec_arena_printf(arena, "%s/%s", c->root, name);
     if (!path)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a path", c->root);
+    if (c->bare && access(path, F_OK) != 0)
+        return TEC_OK;
     return tec_tensors_open(state, path, c->heap, err);
 }
 

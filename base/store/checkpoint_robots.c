@@ -48,3 +48,8 @@ enum tec_status tec_checkpoint_choose(struct tec_checkpoint *c, const char *tag,
     return tec_fail(err, TEC_NOT_FOUND, "%s: knows no robot '%.60s'; it knows %.*s", c->path, tag,
                     (int)MOST_LISTED, list);
 }
+
+bool tec_checkpoint_has_robot(const struct tec_checkpoint *c)
+{
+    return c->layout == TEC_LAYOUT_LEROBOT || c->robots;
+}

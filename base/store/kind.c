@@ -142,3 +142,20 @@ const char *tec_path_kind_text(enum tec_path_kind kind)
     };
     return texts[kind];
 }
+
+enum tec_status tec_path_fail(const char *path, enum tec_path_kind kind, struct tec_error *err)
+{
+    struct stat st;
+    if (kind == TEC_PATH_MISSING)
+        return tec_fail(err, TEC_NOT_FOUND, "%s: there is no such file or directory", path);
+    if (kind != TEC_PATH_UNKNOWN)
+        return tec_fail(err, TEC_INVALID,
+                        "%s: this is %s; a checkpoint is a directory with model.safetensors", path,
+                        tec_path_kind_text(kind));
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return tec_fail(err, TEC_NOT_FOUND,
+                        "%s: holds neither model.safetensors nor model.safetensors.index.json",
+                        path);
+    return tec_fail(err, TEC_INVALID,
+                    "%s: is no checkpoint: that is a directory with model.safetensors", path);
+}

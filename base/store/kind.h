@@ -2,6 +2,8 @@
 #ifndef TEC_BASE_STORE_KIND_H
 #define TEC_BASE_STORE_KIND_H
 
+#include "base/error.h"
+
 #include <stdbool.h>
 
 enum tec_path_kind {
@@ -24,6 +26,9 @@ enum tec_path_kind tec_path_kind(const char *path);
 
 /* Whether a folder holds an adapter, adapter_config.json, and no model. */
 bool tec_path_is_adapter(const char *path);
+
+/* Fail: at this path, of this kind, lies no checkpoint; the message says what does. */
+enum tec_status tec_path_fail(const char *path, enum tec_path_kind kind, struct tec_error *err);
 
 /* "a pipeline file"; never NULL. */
 const char *tec_path_kind_text(enum tec_path_kind kind);

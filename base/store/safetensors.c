@@ -201,7 +201,7 @@ void tec_tensors_close(struct tec_tensors *t)
 
 size_t tec_tensors_count(const struct tec_tensors *t)
 {
-    return t->n;
+    return t ? t->n : 0;
 }
 
 const struct tec_stored *tec_tensors_at(const struct tec_tensors *t, size_t i)
@@ -211,7 +211,7 @@ const struct tec_stored *tec_tensors_at(const struct tec_tensors *t, size_t i)
 
 const struct tec_stored *tec_tensors_find(const struct tec_tensors *t, const char *name)
 {
-    size_t low = 0, high = t->n;
+    size_t low = 0, high = tec_tensors_count(t);
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         int order = strcmp(name, t->by_name[middle]->name);

@@ -32,7 +32,8 @@ void tec_tensors_close(struct tec_tensors *t); /* NULL is allowed */
 enum tec_status tec_tensors_join(struct tec_tensors *t, const char *path, const char *prefix,
                                  struct tec_error *err);
 
-/* Tensors in header order, shard by shard. Valid until close. */
+/* Tensors in header order, shard by shard. Valid until close. NULL is a set of none, here and
+ * below where one is looked for. */
 size_t tec_tensors_count(const struct tec_tensors *t);
 const struct tec_stored *tec_tensors_at(const struct tec_tensors *t, size_t i);
 

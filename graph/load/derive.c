@@ -149,6 +149,28 @@ static void warn(const struct deriving *x, const json_t *warnings)
     }
 }
 
+/* Warn of files of statistics that are not there, of a checkpoint that was opened bare. */
+static void warn_missing(const struct deriving *x, const char *file, const json_t *processor)
+{
+    size_t i;
+    json_t *step;
+    json_array_foreach(json_object_get(processor, "steps"), i, step)
+    {
+        const char *name = json_string_value(json_object_get(step, "state_file"));
+        const char *path =
+            name ? tec_arena_printf(x->arena, "%s/%s", x->checkpoint->root, name) : NULL;
+        if (!path || access(path, F_OK) == 0)
+            continue;
+        const char *message =
+            tec_arena_printf(x->arena,
+                             "%s: steps[%zu].state_file: '%s' is not there: weights are random, "
+                             "and what its statistics are for is not normalised",
+                             file, i, name);
+        if (message)
+            report(x, TEC_W116, message);
+    }
+}
+
 /* --- the text --------------------------------------------------------------------------------- */
 
 static void add(struct tec_bytes *out, const char *text)
@@ -271,6 +293,10 @@ static enum tec_status write_text(struct tec_bytes *out, const struct deriving *
     TEC_TRY(status);
     TEC_TRY(evaluate(&pieces, x, given));
     warn(x, json_object_get(pieces, "unread"));
+    if (x->checkpoint->bare) {
+        warn_missing(x, "policy_preprocessor.json", x->checkpoint->preprocessor);
+        warn_missing(x, "policy_postprocessor.json", x->checkpoint->postprocessor);
+    }
     const json_t *text = json_object_get(pieces, "text");
     status = join(out, text ? text : pieces, x->err);
     json_decref(pieces);
@@ -307,6 +333,25 @@ static const char *scripts_of(const struct tec_checkpoint *c)
     return c->robots ? "experiment" : NULL;
 }
 
+/* Without weights a folder may still be one that can be run. */
+static enum tec_status open_checkpoint(struct deriving *x, const struct tec_checkpoint_source *from)
+{
+    struct tec_checkpoint_source bare = *from;
+    struct tec_heap *heap = x->arena->heap;
+    enum tec_status status = tec_checkpoint_open_source(&x->checkpoint, from, heap, x->err);
+    bare.bare = true;
+    if (status != TEC_NOT_FOUND || from->bare ||
+        tec_checkpoint_open_source(&x->checkpoint, &bare, heap, NULL) != TEC_OK)
+        return status;
+    const struct tec_error says = x->err ? *x->err : (struct tec_error){.message = ""};
+    bool weights = x->checkpoint->tensors != NULL;
+    tec_checkpoint_close(x->checkpoint);
+    x->checkpoint = NULL;
+    if (weights)
+        return status;
+    return tec_fail(x->err, status, "%s; --random-weights SEED makes some up", says.message);
+}
+
 enum tec_status tec_pipeline_derive(const char **text, size_t *n,
                                     const struct tec_checkpoint_source *from, const char *root,
                                     struct tec_arena *arena, struct tec_diagnostics *d,
@@ -323,7 +368,7 @@ enum tec_status tec_pipeline_derive(const char **text, size_t *n,
     struct tec_bytes out;
     if (!x.robots || !x.models)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for paths", path);
-    TEC_TRY(tec_checkpoint_open_source(&x.checkpoint, from, arena->heap, err));
+    TEC_TRY(open_checkpoint(&x, from));
     tec_bytes_init(&out, arena, TEC_MAX_SOURCE);
     x.scripts = scripts_of(x.checkpoint);
     enum tec_status status =

@@ -84,8 +84,11 @@ enum tec_status tec_loader_open(struct tec_loader *ld, struct tec_error *err)
     const char *derived;
     size_t n = 0;
     if (o->root && tec_path_kind(o->path) == TEC_PATH_CHECKPOINT) {
-        const struct tec_checkpoint_source from = {
-            .path = o->path, .adapter = o->adapter, .hub = o->hub, .robot = o->embodiment};
+        const struct tec_checkpoint_source from = {.path = o->path,
+                                                   .adapter = o->adapter,
+                                                   .hub = o->hub,
+                                                   .robot = o->embodiment,
+                                                   .bare = o->bare};
         TEC_TRY(tec_pipeline_derive(&derived, &n, &from, o->root, ld->scratch, ld->d, err));
         return take(ld, o->path, derived, n, err);
     }

@@ -386,6 +386,7 @@ struct tec_load_options {
                             looked up after the own folder; NULL = the own folder alone */
     const char *adapter; /* of a path that is a checkpoint folder: an adapter to merge, or NULL */
     const char *hub;     /* the hub's cache, for such a path (base/store/hub.h), or NULL */
+    bool bare;           /* such a path may lack weights and statistics: they are made up */
     const char *const *set; /* "PATH=VALUE": nodes.act.steps=5, frame.period_ms=33 */
     int n_set;
     const char *embodiment; /* of a checkpoint folder; NULL = the only one that it knows */

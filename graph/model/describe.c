@@ -45,7 +45,8 @@ static void drop(struct described *d)
 }
 
 /* Builds `given`, the input of a description: {config, cameras, generation, preprocessor,
- * statistics, robots, shapes, dtypes, pictures, size, arch} and the caller's overrides. */
+ * statistics, robots, shapes, dtypes, pictures, size, arch} and the caller's overrides. There are
+ * no shapes of tensors that are not there. */
 static enum tec_status make_given(json_t **out, const struct tec_model_choice *choice,
                                   struct tec_heap *heap, struct tec_error *err)
 {
@@ -67,7 +68,7 @@ static enum tec_status make_given(json_t **out, const struct tec_model_choice *c
         bad |= json_object_set_new(shapes, name, shape);
         bad |= json_object_set_new(dtypes, name, json_string(tec_dtype_name(t->dtype)));
     }
-    if (c)
+    if (c && c->tensors)
         bad |= json_object_set(given, "shapes", shapes) | json_object_set(given, "dtypes", dtypes);
     if (c && c->config)
         bad |= json_object_set(given, "config", c->config);
@@ -293,7 +294,15 @@ static enum tec_status open_folders(json_t *given, const json_t *said,
         if (!json_is_string(name) || !choice->checkpoint)
             return tec_fail(err, TEC_MALFORMED, "model: folders.%s is not the name of a model",
                             key);
-        TEC_TRY(open_folder(folders, key, json_string_value(name), choice->checkpoint, err));
+        struct tec_error says = {.message = ""};
+        enum tec_status status =
+            open_folder(folders, key, json_string_value(name), choice->checkpoint, &says);
+        if (status == TEC_NOT_FOUND && choice->checkpoint->bare) /* its sizes may be known */
+            status = json_object_set_new(folders, key, json_pack("{s:s}", "missing", says.message))
+                         ? TEC_NO_MEMORY
+                         : TEC_OK;
+        if (status != TEC_OK)
+            return tec_fail(err, status, "%s", says.message);
     }
     return TEC_OK;
 }

@@ -106,6 +106,7 @@ enum tec_status tec_robot_given(json_t **out, const struct tec_checkpoint *c,
         bad |= set(given, "slots", slots);
         bad |= set(given, "relative", relative);
         bad |= set(given, "stored", stored);
+        bad |= c->bare && json_object_set_new(given, "bare", json_true()) != 0;
         bad |= c->adapter && json_object_set_new(given, "adapter", json_true()) != 0;
     }
     json_decref(slots);

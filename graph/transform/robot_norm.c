@@ -9,7 +9,7 @@ static enum tec_status check_there(const struct tec_robot *robot, const struct t
                                    const struct tec_norm *norm, const char *kind,
                                    struct tec_error *err)
 {
-    if (norm->n > 0 || !norm->wanted || robot->norm_pass)
+    if (norm->n > 0 || !norm->wanted || robot->norm_pass || c->bare)
         return TEC_OK;
     return tec_fail(err, TEC_NOT_FOUND,
                     "%s: no statistics of the %s; a base checkpoint has none, take a fine-tuned "

@@ -5,7 +5,8 @@
 -- checkpoint's tensors, and a camera's size is the model's.
 local config, shapes = given.config or {}, given.shapes
 local read <const> = include("common/configuration.lua")
-if shapes and (config.type ~= "act" or not shapes["encoder_latent_input_proj.bias"]) then return false end
+if given.config and config.type ~= "act" then return false end
+if shapes and not shapes["encoder_latent_input_proj.bias"] then return false end
 if not shapes and given.arch ~= "act" then return false end
 
 if shapes and (shapes["normalize_targets.buffer_action.mean"] or shapes["unnormalize_outputs.buffer_action.mean"]) then
@@ -158,6 +159,9 @@ end
 
 local pictures = given.pictures
 if not pictures then
+  if given.slots and #given.slots > 0 then
+    error("sizes of its pictures are in config.json of its folder, which is not read: leave out --size", 0)
+  end
   pictures = {}
   for i, name in ipairs { "top", "wrist" } do
     pictures[i] = { name = name, height = size.height, width = size.width, mean = { 0.485, 0.456, 0.406 },
@@ -166,7 +170,7 @@ if not pictures then
 end
 
 local state = vector("input_features", "observation.state")
-if not shapes then state = given.state or size.state end
+if not given.config then state = given.state or size.state end
 local environment <const> = vector("input_features", "observation.environment_state")
 
 -- The next entries of the robot's state as a row.
@@ -208,7 +212,7 @@ return {
     return pre_norm and norm(g, x, "encoder.norm", "encoder.out") or x, position
   end,
   action = function(g, seen, position)
-    local horizon = shapes and whole("chunk_size") or given.horizon or size.chunk_size
+    local horizon = given.config and whole("chunk_size") or given.horizon or size.chunk_size
     local x = g:start(g:zeros { rows = horizon, cols = dim, name = "start" })
     local own = g:tensor { tensor = "decoder_pos_embed.weight", rows = horizon, cols = dim }
     x = layers(g, x, "decoder.", whole("n_decoder_layers"), own, { over = seen, over_position = position }, "queries.")

@@ -40,9 +40,11 @@ local sizes <const> = {
 }
 
 -- LeRobot's folders have the sizes in `geometry`, or not at all. Its later ones of the same type are GR00T N1.7, by the
--- names of their tensors.
+-- names of their tensors; without tensors the asker knows.
 local c = given.config
-if c and c.type == "groot" and table_of(given.shapes)["backbone.model.model.visual.patch_embed.proj.weight"] then
+local later = table_of(given.shapes)["backbone.model.model.visual.patch_embed.proj.weight"]
+if not given.shapes then later = given.arch ~= "groot_n15" end
+if c and c.type == "groot" and later then
   return false
 elseif c and c.type == "groot" then
   c = c.geometry or sizes.full

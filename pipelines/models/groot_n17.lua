@@ -22,6 +22,7 @@ local cosmos <const> = {
                   num_key_value_heads = 8, head_dim = 128, vocab_size = 151936, rope_theta = 5000000.0,
                   rope_scaling = { rope_type = "default", mrope_interleaved = true, mrope_section = { 24, 20, 20 } } },
 }
+local PUBLISHED <const> = "nvidia/GR00T-N1.7-3B" -- of whose sizes `defaults` are
 local COSMOS <const> = "nvidia/Cosmos-Reason2-2B"
 
 -- Sizes without a checkpoint: as published; small for tests on a CPU; tiny as in the cases of tests/fixtures.
@@ -61,8 +62,10 @@ local defaults <const> = {
 -- LeRobot's folders have no sizes: base_model_path names the folder that has them. What LeRobot says beside wins.
 local c = given.config
 local policy <const> = c and c.type == "groot" and c or nil
-local base <const> = policy and (policy.base_model_path or "nvidia/GR00T-N1.7-3B")
-if policy and not table_of(given.shapes)["backbone.model.model.visual.patch_embed.proj.weight"] then
+local base <const> = policy and (policy.base_model_path or PUBLISHED)
+local mine = table_of(given.shapes)["backbone.model.model.visual.patch_embed.proj.weight"]
+if not given.shapes then mine = given.arch == "groot_n17" end
+if policy and not mine then
   return false
 elseif policy and type(base) ~= "string" then
   error("base_model_path must be a name, is " .. tostring(base), 0)
@@ -70,7 +73,11 @@ elseif policy and not table_of(given.folders).base then
   return { folders = { base = base } }
 elseif policy then
   c = {}
-  for key, value in pairs(table_of(given.folders.base.config)) do c[key] = value end
+  local found = given.folders.base
+  if found.missing then -- of a model whose weights are made up
+    found = base == PUBLISHED and { config = { model_type = "Gr00tN1d7" } } or error(found.missing, 0)
+  end
+  for key, value in pairs(table_of(found.config)) do c[key] = value end
   if c.model_type ~= "Gr00tN1d7" or c.type ~= nil then
     error("base_model_path: " .. base .. " must be a Gr00tN1d7, is "
           .. tostring(c.type or c.model_type), 0)
@@ -95,6 +102,7 @@ if type(name) ~= "string" then error("model_name must be a name, is " .. tostrin
 local vlm = c.vlm
 if given.config then vlm = name ~= COSMOS and table_of(given.folders).vlm or nil end
 if given.config and name ~= COSMOS and not vlm then return { folders = { base = policy and base, vlm = name } } end
+if vlm and vlm.missing then error(vlm.missing, 0) end
 vlm = given.config and vlm and table_of(vlm.config) or vlm or cosmos
 if vlm.model_type ~= nil and vlm.model_type ~= "qwen3_vl" then
   error("model_name: " .. name .. " must be a qwen3_vl, is " .. tostring(vlm.model_type), 0)

@@ -12,6 +12,9 @@ local expert_of <const> = include("common/expert_layers.lua")
 local M <const> = "vlm_with_expert.vlm.model."
 local X <const> = "vlm_with_expert.lm_expert."
 
+-- The model whose sizes are known: common/smolvlm_tower.lua has them.
+local PUBLISHED <const> = "HuggingFaceTB/SmolVLM2-500M-Video-Instruct"
+
 -- Sizes without a checkpoint, of the policy; common/smolvlm_tower.lua has the model's. A key that neither has is
 -- LeRobot's default.
 local sizes <const> = {
@@ -94,8 +97,10 @@ end
 
 local c, vlm = given.config, given.folders and given.folders.vlm
 if c and c.type ~= "smolvla" or given.shapes and not c then return false end
-if c and not vlm then
-  return { folders = { vlm = c.vlm_model_name or "HuggingFaceTB/SmolVLM2-500M-Video-Instruct" } }
+local named <const> = c and c.vlm_model_name or PUBLISHED
+if c and not vlm then return { folders = { vlm = named } } end
+if vlm and vlm.missing then -- of a model whose weights are made up
+  vlm = named == PUBLISHED and { config = shared.sizes.full } or error(vlm.missing, 0)
 end
 if not c then
   if given.arch ~= "smolvla" then return false end
@@ -150,7 +155,8 @@ layers.embed, layers.head = { M .. "text_model.embed_tokens.weight" }, {}
 
 return {
   name = "smolvla",
-  slots = given.cameras or { "observation.images.camera1", "observation.images.camera2", "observation.images.camera3" },
+  slots = given.cameras or given.slots or
+    { "observation.images.camera1", "observation.images.camera2", "observation.images.camera3" },
   vision = {
     pictures = "f32", towers = { shared.tower(M, vision, picture_side(c), mixed()) },
     project = shared.project(M, count(vlm.config, "scale_factor", 2), hidden, hidden ^ 0.5), around = around(c, vlm),

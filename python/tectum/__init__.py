@@ -103,7 +103,7 @@ def open(
     root: holds pipelines/ and policies/; those of the package.
     weights, tokenizer, adapter: checkpoint folder, tokenizer file, folder of a LoRA adapter.
     policy: name or file.
-    random_weights, size: no checkpoint, but values drawn from ``seed``; "full", "small" or "tiny".
+    random_weights, size: no weights of a checkpoint, but values drawn from ``seed``; "full", "small" or "tiny".
     seed: also of the noise that actions start from.
     dtype: "f32" or "bf16".
     threads: of the CPU, the frame thread among them; None: all.

@@ -17,6 +17,7 @@ static enum tec_status load(struct tec_live_shared *live, const struct tectum_op
                                        .root = tec_arena_printf(&live->arena, "%s/pipelines", root),
                                        .adapter = o->adapter,
                                        .hub = o->hub,
+                                       .bare = o->random_weights != 0,
                                        .embodiment = o->embodiment,
                                        .set = o->set,
                                        .n_set = o->n_set};

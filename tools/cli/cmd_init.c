@@ -9,6 +9,7 @@
 
 struct init_options {
     const char *out, *embodiment;
+    struct tec_seed random;
 };
 
 static const struct tec_option options[] = {
@@ -16,6 +17,9 @@ static const struct tec_option options[] = {
      offsetof(struct init_options, out), 0, 0},
     {"embodiment", 0, TEC_OPTION_TEXT, "TAG", "the robot, of a checkpoint that knows several",
      offsetof(struct init_options, embodiment), 0, 0},
+    {"random-weights", 0, TEC_OPTION_SEED, "SEED",
+     "the folder may lack its weights, for runs with the same option",
+     offsetof(struct init_options, random), 0, 0},
 };
 
 static enum tec_status derive(struct tec_invocation *call, const char *path, const char **text,
@@ -28,7 +32,7 @@ static enum tec_status derive(struct tec_invocation *call, const char *path, con
     tec_diagnostics_init(&d, call->heap);
     const struct init_options *o = call->options;
     const struct tec_checkpoint_source from = {
-        .path = path, .hub = call->hub, .robot = o->embodiment};
+        .path = path, .hub = call->hub, .robot = o->embodiment, .bare = o->random.given};
     enum tec_status status = tec_pipeline_derive(text, n, &from, root, call->arena, &d, err);
     if (status != TEC_NO_MEMORY)
         tec_diagnostics_print(&d, TEC_PRINT_TEXT, stderr);

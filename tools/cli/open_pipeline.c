@@ -15,6 +15,7 @@ static enum tec_status load(struct tec_pipeline **out, struct tec_invocation *ca
         .any = any,
         .adapter = call->shared.adapter,
         .hub = call->hub,
+        .bare = call->shared.random_weights.given,
         .root = tec_arena_printf(call->arena, "%s/pipelines", call->root),
         .set = call->shared.set.item,
         .n_set = call->shared.set.n,

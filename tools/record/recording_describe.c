@@ -126,13 +126,14 @@ json_t *tec_recording_about(const struct tec_opened *opened, enum tec_recording_
     const struct tec_engine *e = opened->engine;
     const struct tec_invocation *call = opened->call;
     const struct tec_loop_options *o = tec_loop_settings(e->loop);
+    bool trained = e->checkpoint && !e->options.random;
     json_t *json = json_pack(
         "{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:I, s:i, s:I, s:o, s:o, s:o}",
         "schema", 1, "version", TECTUM_VERSION, "verb", call->verb, "mode", modes[mode], "pipeline",
         shown(opened->pipeline->name), "path", shown(call->args.n ? call->args.item[0] : NULL),
-        "root", shown(call->root), "hash", shown(e->checkpoint ? e->checkpoint->hash : NULL),
-        "policy", shown(tec_used_policy(opened)), "device", tec_device_computes(e->device),
-        "period_us", (json_int_t)e->topology.period_us, "sessions", e->n_sessions, "wall_ns",
+        "root", shown(call->root), "hash", shown(trained ? e->checkpoint->hash : NULL), "policy",
+        shown(tec_used_policy(opened)), "device", tec_device_computes(e->device), "period_us",
+        (json_int_t)e->topology.period_us, "sessions", e->n_sessions, "wall_ns",
         (json_int_t)wall_ns, "nodes", nodes_json(&e->topology), "actions", names_json(o, true),
         "decoders", names_json(o, false));
     json_object_set_new(json, "options", options_json(&call->shared));

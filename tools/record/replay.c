@@ -395,7 +395,8 @@ static enum tec_status open(struct replay *r, struct tec_error *err)
     if (r->frames.max_left > MAX_LEFT)
         return tec_fail(err, TEC_UNSUPPORTED, "%s: more than %d chunks leave in a frame",
                         r->o->path, MAX_LEFT);
-    const struct tec_checkpoint *weights = r->frames.opened.engine->checkpoint;
+    const struct tec_engine *e = r->frames.opened.engine;
+    const struct tec_checkpoint *weights = e->options.random ? NULL : e->checkpoint;
     if (r->source.hash && weights && strcmp(r->source.hash, weights->hash) != 0)
         tec_say(r->call, "the weights are others than the recording's (%s, %s)", weights->hash,
                 r->source.hash);

@@ -18,7 +18,8 @@ struct tec_engine_options {
     const char *root;      /* holds pipelines/ and policies/ */
     const char *weights;   /* checkpoint of the frames' model; NULL: the pipeline's */
     const char *adapter;   /* merged into it (base/store/adapter.h); NULL: the pipeline's */
-    bool random;           /* no checkpoint: random weights of `size` */
+    bool random;           /* random weights of `size`; of a full one with the sizes of the
+                            * pipeline's checkpoint, where that is here and describes its robot */
     uint64_t seed;         /* of random weights and of the noise */
     const char *size;      /* "full", "small", "tiny"; NULL = full */
     const char *dtype;     /* "f32", "bf16"; NULL: the pipeline's */
@@ -67,7 +68,7 @@ struct tec_engine_options {
 struct tec_engine_model {
     int index;                         /* in the pipeline */
     struct tec_device *device;         /* one of the engine's */
-    struct tec_checkpoint *checkpoint; /* NULL with random weights */
+    struct tec_checkpoint *checkpoint; /* NULL: none; with random weights its sizes alone count */
     struct tec_tokenizer *tokenizer;   /* NULL when there is none */
     struct tec_model *model;
     struct tec_weights *weights; /* once, for all its chains */

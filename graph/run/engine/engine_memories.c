@@ -30,7 +30,7 @@ static enum tec_status open_memory(struct tec_engine *e, const struct tec_engine
                                          .node = node,
                                          .sessions = o->pipeline->frame.sessions,
                                          .model = c->of->model,
-                                         .weights = checkpoint ? checkpoint->hash : made,
+                                         .weights = o->random ? made : checkpoint->hash,
                                          .tokenizer = c->of->tokenizer,
                                          .root = o->root,
                                          .forgets = o->forgets,

@@ -9,6 +9,7 @@
 #include "graph/run/engine/engine_own.h"
 
 #include "base/store/find.h"
+#include "base/store/kind.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +53,25 @@ enum tec_status tec_engine_list_models(struct tec_engine *e, struct tec_error *e
 
 /* --- checkpoint and description -------------------------------------------------------------- */
 
+/* With random weights of no other size a folder that describes its robot says how large its model
+ * is, whether its weights are there or not. */
+static enum tec_status open_bare(struct tec_engine *e, struct tec_engine_model *m,
+                                 struct tec_checkpoint_source *from, struct tec_error *err)
+{
+    const char *named = declared(e, m)->weights, *size = e->options.size;
+    if (!named || (size && strcmp(size, "full") != 0) ||
+        tec_find_path(&from->path, named, e->options.root, &e->arena, NULL) != TEC_OK ||
+        tec_path_kind(from->path) != TEC_PATH_CHECKPOINT)
+        return TEC_OK;
+    from->bare = true;
+    TEC_TRY(tec_checkpoint_open_source(&m->checkpoint, from, e->heap, err));
+    if (tec_checkpoint_has_robot(m->checkpoint))
+        return TEC_OK;
+    tec_checkpoint_close(m->checkpoint);
+    m->checkpoint = NULL;
+    return TEC_OK;
+}
+
 /* Open the checkpoint, with its adapter. --weights and --adapter are taken as given; a path in the
  * pipeline is looked up in the current folder, then in the root. */
 static enum tec_status open_checkpoint(struct tec_engine *e, struct tec_engine_model *m,
@@ -64,7 +84,7 @@ static enum tec_status open_checkpoint(struct tec_engine *e, struct tec_engine_m
                                          .hub = o->hub,
                                          .robot = d->embodiment};
     if (o->random)
-        return TEC_OK;
+        return open_bare(e, m, &from, err);
     if (d->adapter && !from.adapter) {
         enum tec_status status = tec_find_path(&from.adapter, d->adapter, o->root, &e->arena, err);
         TEC_TRY(tec_where_context(err, status, &d->where_adapter, "adapter"));
@@ -231,7 +251,7 @@ enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec
         path = m->checkpoint->tokenizer;
     if (path)
         return tec_tokenizer_open(&m->tokenizer, path, e->heap, err);
-    return m->checkpoint ? fail_tokenizer(m->checkpoint, err) : TEC_OK; /* random weights */
+    return e->options.random ? TEC_OK : fail_tokenizer(m->checkpoint, err);
 }
 
 /* Read the lists of texts now: their tokens determine the sizes of the plan. */
@@ -423,7 +443,7 @@ enum tec_status tec_engine_plan_chain(struct tec_engine *e, struct tec_engine_ch
         return TEC_OK;
     }
     const struct tec_weight_source source = {
-        .checkpoint = c->of->checkpoint, .seed = dry ? 0 : o->seed, .dry = dry};
+        .checkpoint = o->random ? NULL : c->of->checkpoint, .seed = dry ? 0 : o->seed, .dry = dry};
     if (!c->of->weights)
         TEC_TRY(load_weights(e, c->of, source, before, total, err));
     if (!dry && o->progress)

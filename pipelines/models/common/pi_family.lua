@@ -88,7 +88,7 @@ return function(m)
   local g = geometry()
   local long <const> = c.action_horizon ~= nil and "action_horizon" or "chunk_size"
   local horizon = read.count(c, long, given.horizon or m.horizon or 50)
-  local dim = rows("action_out_proj.weight", given.width or 32)
+  local dim = rows("action_out_proj.weight", given.width or read.count(c, "max_action_dim", 32))
   local e = g.expert
   local width = e.width
   local expert = expert_of {

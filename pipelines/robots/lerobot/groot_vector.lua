@@ -8,9 +8,9 @@ local vector <const> = {}
 function vector.part(step, name, feature, size)
   local on <const> = step.config.normalize_min_max
   if on ~= nil and type(on) ~= "boolean" then refuse(step, "normalize_min_max", "must be true or false") end
-  if on == false then return { key = feature, size = size, mode = "none" } end
-  local stored <const> = given.stored and given.stored[name] or {}
-  local low <const>, high <const> = stored[feature .. ".min"], stored[feature .. ".max"]
+  local stored <const> = given.stored and given.stored[name]
+  if on == false or given.bare and not stored then return { key = feature, size = size, mode = "none" } end
+  local low <const>, high <const> = stored and stored[feature .. ".min"], stored and stored[feature .. ".max"]
   if not low or not high or #low ~= size or #high ~= size then
     refuse(step, "normalize_min_max", "the step's state_file must have " .. size .. " numbers " .. feature
            .. ".min and " .. feature .. ".max")

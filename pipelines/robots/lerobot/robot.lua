@@ -1,9 +1,10 @@
 -- A robot's description from config.json and the two processors of a LeRobot checkpoint. Every step and
 -- every field that changes numbers is looked at, or refused by its name.
 --
--- `given` = { config, preprocessor, postprocessor, slots, relative, stored, adapter }: the three files, the image
+-- `given` = { config, preprocessor, postprocessor, slots, relative, stored, adapter, bare }: the three files, the image
 -- features in config.json's order, the columns of the actions that are changes of the state, counted from 1, statistics
--- of steps that are no normalizer by their names, and whether an adapter is merged into the weights.
+-- of steps that are no normalizer by their names, whether an adapter is merged into the weights, and bare: whether
+-- statistics may be missing, as weights are made up.
 
 local CONFIG <const>, BEFORE <const>, AFTER <const> =
   "config.json: ", "policy_preprocessor.json: ", "policy_postprocessor.json: "
