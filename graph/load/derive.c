@@ -347,9 +347,9 @@ static enum tec_status open_checkpoint(struct deriving *x, const struct tec_chec
     bool weights = x->checkpoint->tensors != NULL;
     tec_checkpoint_close(x->checkpoint);
     x->checkpoint = NULL;
-    if (weights)
-        return status;
-    return tec_fail(x->err, status, "%s; --random-weights SEED makes some up", says.message);
+    if (!weights)
+        tec_fail(x->err, status, "%s; --random-weights SEED makes some up", says.message);
+    return status;
 }
 
 enum tec_status tec_pipeline_derive(const char **text, size_t *n,
