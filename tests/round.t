@@ -29,7 +29,7 @@ for r in bf16x2 bf16; do
 done
 actions_of a $P --dtype f32 && actions_of b $P --dtype f32 --set model.round=bf16 && cmp "$W/a" "$W/b" >"$W/err" 2>&1
 ok $? "float32 weights: nothing is rounded"
-for pipeline in pi05_aloha smolvla_so100 groot_gr1 openvla_bridge; do
+for pipeline in pi05_aloha smolvla_so100 groot_gr1 groot_n17_libero openvla_bridge; do
     R="--device cpu pipelines/$pipeline.lua --random-weights 1 --size tiny"
     [ $pipeline != openvla_bridge ] || R="$R --policy actionflow --param depth=1" # its own policy looks at times
     actions_of a $R --set model.round=none && actions_of b $R --set model.round=bf16 && ! cmp -s "$W/a" "$W/b" && actions_of c $R --set model.round=bf16 --threads 1 &&

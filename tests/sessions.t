@@ -110,6 +110,7 @@ alone "a model that takes one observation a launch" 3 pipelines/act_aloha.lua
 alone "another one, whose layers cross" 2 pipelines/smolvla_so100.lua
 alone "one that makes its actions in the prefill" 2 pipelines/openvla_oft_libero.lua
 alone "one of features" 2 pipelines/groot_gr1.lua
+alone "pictures that reach the text's first layers, too" 2 pipelines/groot_n17_libero.lua
 
 # rings: the sequences of all robots are rows of one forward, each robot's a ring of its own
 cat >"$W/depths.lua" <<'LUA'

@@ -21,7 +21,7 @@ local sizes <const> = {
                       head_dim = 32, vocab_size = 4096 } } },
   tiny = {
     action_horizon = 7, max_state_dim = 21, max_action_dim = 8, select_layer = 3, input_embedding_dim = 24,
-    hidden_size = 18, max_seq_len = 16,
+    hidden_size = 18, max_seq_len = 64,
     diffusion_model_cfg = { num_layers = 6, num_attention_heads = 3, attention_head_dim = 8, output_dim = 18 },
     eagle_config = { image_token_index = 113,
       vision_config = { hidden_size = 24, intermediate_size = 40, num_hidden_layers = 2, num_attention_heads = 2,

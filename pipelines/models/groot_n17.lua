@@ -41,7 +41,7 @@ local sizes <const> = {
                       rope_scaling = { mrope_section = { 6, 5, 5 } } } } },
   tiny = {
     action_horizon = 7, max_state_dim = 21, max_action_dim = 8, select_layer = 4, input_embedding_dim = 24,
-    hidden_size = 18, max_seq_len = 16, image_side = 32,
+    hidden_size = 18, max_seq_len = 64, image_side = 32,
     diffusion_model_cfg = { num_layers = 6, num_attention_heads = 3, attention_head_dim = 8, output_dim = 18 },
     vl_self_attention_cfg = { num_layers = 2, num_attention_heads = 2, attention_head_dim = 16 },
     vlm = { image_token_id = 77,

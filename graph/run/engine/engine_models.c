@@ -143,9 +143,10 @@ static json_t *described_slots(const struct tec_decl_robot *robot)
     return keep_slots(slots, i > 0 && json_array_size(slots) == i);
 }
 
-/* The pictures that a chain's prefill reads, in its order, by names of a checkpoint's own; NULL:
- * there are others, or none. */
-static json_t *read_slots(const struct tec_pipeline *p, const struct tec_decl_chain *chain)
+/* The pictures that a chain's prefill reads, in its order, where all names begin so, as those of a
+ * checkpoint's own do; NULL: there are others, or none. */
+static json_t *read_slots(const struct tec_pipeline *p, const struct tec_decl_chain *chain,
+                          const char *begin)
 {
     json_t *slots = json_array();
     const struct tec_decl_node *n = chain->prefill >= 0 ? &p->nodes[chain->prefill] : NULL;
@@ -153,28 +154,35 @@ static json_t *read_slots(const struct tec_pipeline *p, const struct tec_decl_ch
     for (int i = 0; n && i < n->reads.n; i++) {
         const struct tec_decl_input *in = &p->inputs[n->reads.item[i].index];
         pictures += in->kind == TEC_INPUT_IMAGE;
-        if (in->kind == TEC_INPUT_IMAGE && strncmp(in->name, "video.", 6) == 0)
+        if (in->kind == TEC_INPUT_IMAGE && strncmp(in->name, begin, strlen(begin)) == 0)
             json_array_append_new(slots, json_string(in->name));
     }
     return keep_slots(slots, pictures > 0 && json_array_size(slots) == (size_t)pictures);
 }
 
-/* The pictures of the model with the pipeline's hard nodes, as its robot or its checkpoint names
- * them; NULL: as the model's description does. */
-static json_t *named_slots(const struct tec_engine *e, const struct tec_engine_model *m)
+/* Set the pictures of the model with the pipeline's hard nodes, as its robot or its checkpoint
+ * names them, or its inputs where neither is here: `slots`, and of LeRobot's names `cameras`.
+ * Without them they are as the model's description says. */
+static void set_slots(json_t *given, const struct tec_engine *e, const struct tec_engine_model *m)
 {
     const struct tec_pipeline *p = e->options.pipeline;
     const struct tec_checkpoint *c = m->checkpoint;
+    int i = 0;
+    while (i < p->n_chains && (p->chains[i].model != m->index || !p->chains[i].in_frames))
+        i++;
+    if (i == p->n_chains)
+        return;
+    int robot = p->chains[i].robot;
+    bool described = robot >= 0 && robot < p->n_robots && p->robots[robot].description;
     bool features = c && c->layout == TEC_LAYOUT_LEROBOT;
-    for (int i = 0; i < p->n_chains; i++) {
-        int robot = p->chains[i].robot;
-        if (p->chains[i].model != m->index || !p->chains[i].in_frames)
-            continue;
-        if (robot >= 0 && robot < p->n_robots && p->robots[robot].description)
-            return described_slots(&p->robots[robot]);
-        return features ? camera_features(c) : read_slots(p, &p->chains[i]);
-    }
-    return NULL;
+    json_t *slots = described  ? described_slots(&p->robots[robot])
+                    : features ? camera_features(c)
+                               : read_slots(p, &p->chains[i], "video.");
+    json_t *cameras = described || c ? NULL : read_slots(p, &p->chains[i], "observation.images.");
+    if (slots)
+        json_object_set_new(given, "slots", slots);
+    if (cameras)
+        json_object_set_new(given, "cameras", cameras);
 }
 
 /* Values that the description cannot know: the chunk that the pipeline declares and the cameras of
@@ -182,9 +190,8 @@ static json_t *named_slots(const struct tec_engine *e, const struct tec_engine_m
 static json_t *overrides_of(const struct tec_engine *e, const struct tec_engine_model *m)
 {
     const struct tec_pipeline *p = e->options.pipeline;
-    json_t *given = json_object(), *slots = named_slots(e, m);
-    if (slots)
-        json_object_set_new(given, "slots", slots);
+    json_t *given = json_object();
+    set_slots(given, e, m);
     if (declared(e, m)->embodiment)
         json_object_set_new(given, "embodiment", json_string(declared(e, m)->embodiment));
     for (int i = 0; i < p->n_nodes; i++) {
@@ -251,7 +258,7 @@ enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec
         path = m->checkpoint->tokenizer;
     if (path)
         return tec_tokenizer_open(&m->tokenizer, path, e->heap, err);
-    return e->options.random ? TEC_OK : fail_tokenizer(m->checkpoint, err);
+    return m->checkpoint && !e->options.random ? fail_tokenizer(m->checkpoint, err) : TEC_OK;
 }
 
 /* Read the lists of texts now: their tokens determine the sizes of the plan. */
