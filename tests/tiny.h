@@ -7,6 +7,8 @@
 #include "graph/run/loop/loop.h"
 #include "tests/tap.h"
 
+#include <string.h>
+
 enum {
     TINY_SLOTS = 6,
     TINY_NEW = 12,
@@ -192,6 +194,7 @@ static inline void tiny_observe(struct tiny_observation *o, const struct tec_mod
 {
     uint64_t s = seed * 2654435761U + 88172645463325252U;
     struct tec_prefix_input *p = &o->input.chains[0].prefix;
+    memset(&o->input, 0, sizeof o->input);
     REQUIRE(m->vision.image_size <= TINY_SIDE &&
             m->flow.horizon * m->flow.dim <= TINY_HORIZON * 32);
     REQUIRE(m->n_slots <= TINY_CAMERAS && m->flow.dim <= 64);
@@ -212,7 +215,6 @@ static inline void tiny_observe(struct tiny_observation *o, const struct tec_mod
         o->state[i] = (float)tiny_below(&s, 2001) / 1000.0F - 1.0F;
     o->input.chains[0].noise[0] = o->noise;
     o->input.chains[0].state = o->state;
-    o->input.captured_ns = 0;
 }
 
 #endif

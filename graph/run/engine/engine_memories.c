@@ -82,8 +82,12 @@ void tec_engine_settle(const struct tec_engine *e)
             tec_memory_chain_settle(e->chains[i].memory);
 }
 
+/* A prompt that waits changes places with one of its session's, and that with another session's:
+ * all of them are given up before the first session takes its memory along. */
 void tec_engine_drop_prompts(struct tec_engine *e)
 {
+    for (int i = 0; i < TEC_MAX_SESSIONS; i++)
+        tec_session_drop_prompts(e->sessions[i]);
     for (int i = 0; i < e->n_chains; i++)
         for (int k = 0; e->chains[i].rooms && k < TEC_MAX_PENDING; k++)
             tec_memory_drop(e->chains[i].memory, &e->chains[i].rooms[k]);

@@ -249,6 +249,14 @@ static void destroy(struct tec_session *session)
     tec_heap_put(session->heap, session);
 }
 
+void tec_session_drop_prompts(struct tec_session *session)
+{
+    for (; session; session = session->next) {
+        tec_session_prompt_drop(&session->prompt);
+        tec_secondary_drop_prompts(&session->secondary);
+    }
+}
+
 void tec_session_destroy(struct tec_session *session)
 {
     while (session) {

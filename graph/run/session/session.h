@@ -59,7 +59,10 @@ struct tec_session;
 enum tec_status tec_session_create(struct tec_session **out,
                                    const struct tec_session_options *options, struct tec_heap *heap,
                                    struct tec_error *err);
-void tec_session_destroy(struct tec_session *session); /* NULL is allowed; all that are joined */
+/* NULL is allowed; all that are joined. What their prompts of segments hold is given back before
+ * the first of those that share a memory is destroyed. */
+void tec_session_drop_prompts(struct tec_session *session);
+void tec_session_destroy(struct tec_session *session);
 
 /* Observe, use, reset and destroy of `session` are those of `other` as well, which it owns then.
  * All others are of one session alone: tec_session_of finds that of a chain; NULL = none has it. */

@@ -79,14 +79,18 @@ static enum tec_status find_views(struct tec_secondary_reader *r,
     return TEC_OK;
 }
 
+void tec_secondary_drop_prompts(struct tec_secondary_inputs *secondary)
+{
+    for (int i = 0; i < secondary->n; i++)
+        tec_session_prompt_drop(&secondary->readers[i].prompt);
+}
+
 void tec_secondary_drop(struct tec_secondary_inputs *secondary)
 {
-    for (int i = 0; i < secondary->n; i++) {
-        struct tec_secondary_reader *r = &secondary->readers[i];
-        tec_session_prompt_drop(&r->prompt);
-        for (int k = 0; k < r->n_views; k++)
-            tec_session_view_drop(&r->views[k]);
-    }
+    tec_secondary_drop_prompts(secondary);
+    for (int i = 0; i < secondary->n; i++)
+        for (int k = 0; k < secondary->readers[i].n_views; k++)
+            tec_session_view_drop(&secondary->readers[i].views[k]);
 }
 
 /* Tokens of a prompt: what its plan allows, and no more than its texts say that they have. A stream

@@ -68,7 +68,8 @@ enum tec_status tec_secondary_take(const struct tec_secondary_inputs *secondary,
                                    int *ids[TEC_MAX_CHAINS], struct tec_arena *arena,
                                    struct tec_error *err);
 
-/* What prompts of segments and pictures hold is given back. */
+/* What prompts of segments hold is given back; and what pictures do. */
+void tec_secondary_drop_prompts(struct tec_secondary_inputs *secondary);
 void tec_secondary_drop(struct tec_secondary_inputs *secondary);
 
 /* Read them: texts as tec_texts_read, prompts as tec_session_prompt_make; nothing where a stream
