@@ -21,10 +21,10 @@ int tec_memory_nodes(const struct tec_pipeline *p, int chain, int nodes[TEC_MAX_
 
 int tec_memory_shares(const struct tec_pipeline *p, const struct tec_decl_node *node)
 {
-    int n = 0;
+    int n = 1;
     for (int i = 0; i < p->n_nodes; i++)
         n += p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && !p->nodes[i].culled &&
-             p->nodes[i].from.index == node->from.index;
+             &p->nodes[i] != node && p->nodes[i].from.index == node->from.index;
     return n;
 }
 
