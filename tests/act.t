@@ -123,6 +123,46 @@ tectum init "$G/odd/checkpoint"; cp "$W/out" "$W/written.lua"
 grep -q 'h = 75, w = 101' "$W/written.lua" && grep -q 'tokens = 15' "$W/written.lua"; ok $? "init writes sizes and rows"
 run_case odd "$W/written.lua" observation.images.front observation.state observation.environment_state
 
+# A chunk of one action: rows of equal positions see each other as one row sees itself.
+cat >"$W/short.py" <<'PYTHON'
+import json, os, shutil, struct, sys
+
+folder, rows, out = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+shutil.copytree(folder, out)
+os.chmod(out, 0o755)
+for name in os.listdir(out):
+    os.chmod(os.path.join(out, name), 0o644)
+path = os.path.join(out, "config.json")
+config = {**json.load(open(path)), "chunk_size": rows, "n_action_steps": 1}
+json.dump(config, open(path, "w"))
+path = os.path.join(out, "model.safetensors")
+whole = open(path, "rb").read()
+size = struct.unpack("<Q", whole[:8])[0]
+header, data = json.loads(whole[8:8 + size]), whole[8 + size:]
+named, blobs, at = {}, [], 0
+for name, t in header.items():
+    if name != "__metadata__":
+        blob = data[slice(*t["data_offsets"])]
+        if name == "model.decoder_pos_embed.weight":
+            row = len(blob) // t["shape"][0]
+            blob, t["shape"][0] = blob[:row] * rows, rows
+        named[name] = {**t, "data_offsets": [at, at + len(blob)]}
+        at += len(blob)
+        blobs.append(blob)
+text = json.dumps(named).encode()
+open(path, "wb").write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+PYTHON
+for rows in 1 2; do
+    python3 "$W/short.py" "$G/odd/checkpoint/pretrained_model" $rows "$W/short$rows" &&
+        tectum run "$W/short$rows" --root "$root" --random-inputs 1 -n 2 --dtype f32 --format json && cp "$W/out" "$W/short$rows.jsonl"
+done
+python3 -c '
+import json, sys
+one, two = ([json.loads(line)["actions"]["act"] for line in open(sys.argv[1] + "/short%d.jsonl" % n)] for n in (1, 2))
+assert len(one) == 2 and all(len(a) == 1 and len(b) == 2 for a, b in zip(one, two)), (one, two)
+assert all(abs(x - y) < 1e-5 for a, b in zip(one, two) for row in b for x, y in zip(a[0], row)), (one, two)' "$W" 2>>"$W/err"
+ok $? "a chunk of one action"
+
 # Temporal ensembling: the second frame's action is a mean of two chunks.
 mkdir -p "$W/ensemble" && cp "$G/odd/checkpoint/pretrained_model/"* "$W/ensemble" && chmod u+w "$W/ensemble/config.json"
 sed -i 's/"temporal_ensemble_coeff": null/"temporal_ensemble_coeff": 0.01/' "$W/ensemble/config.json"

@@ -200,8 +200,6 @@ TEST(attention_has_rows_and_heads_that_fit)
             "attention: keys of 1 heads of 4; those of the first attention are 2 of 4");
     refused(features, "ask(g, x, {}); return ask(g, g:take(x, { rows = 2 }), { over = seen })", "",
             16, "attention: of 2 rows; an action has attention of equally many rows, here 5");
-    refused(features, "return ask(g, g:take(x, { rows = 1 }), {})", "", 16,
-            "attention: one row alone has nothing to see");
     refused(features, "return lin(g, ask(g, x, { over = seen, sees = 'rest' }), 'out', 3)", "", 16,
             "attention: sees rows of pictures apart: it needs text.picture");
 }

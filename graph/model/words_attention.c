@@ -222,8 +222,6 @@ enum tec_status tec_builder_attention(struct tec_model_program *p, struct tec_mo
         TEC_TRY(keep_heads(p, &c->attend, err));
         return tec_builder_layer_attention(p, c, err);
     }
-    if (c->over < 0 && x->rows == 1)
-        return tec_fail(err, TEC_UNSUPPORTED, "one row alone has nothing to see");
     TEC_TRY(check_position(p, c->position, x, "position", err));
     c->attend.from = x->cols;
     if (c->part == TEC_PART_OF_ACTION)
