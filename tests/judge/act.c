@@ -22,6 +22,7 @@ static enum tec_status open_robot(struct tec_act *a, struct tec_error *err)
     TEC_TRY(tec_robot_load(&a->robot, tec_verify_shipped(v, "robots/lerobot.lua"),
                            tec_verify_shipped(v, "robots"), NULL, NULL, a->pi.checkpoint, v->arena,
                            err));
+    a->robot->unlimited = true; /* the published code holds no action to its statistics */
     for (int i = 0; i < m->n_slots; i++) {
         struct tec_picture_size size = tec_model_picture(m, i);
         sizes[i] = (struct tec_observer_size){size.h, size.w};
@@ -144,14 +145,12 @@ enum tec_status tec_act_robot(struct tec_act *a, const float *rows, int n, float
 {
     size_t all = (size_t)n * (size_t)a->robot->n_actions;
     double *made = TEC_NEW(a->pi.v->arena, all + 1, double);
-    struct tec_beyond beyond = {0};
     *out = TEC_NEW(a->pi.v->arena, all + 1, float);
     if (!made || !*out)
         return no_memory(err);
-    int got = tec_robot_act(a->observer, rows, n, a->seen.state_raw, made, &beyond);
-    if (got != n || beyond.n > 0)
-        return tec_fail(err, TEC_INVALID, "%d of %d rows, limits changed %d values", got, n,
-                        beyond.n);
+    int got = tec_robot_act(a->observer, rows, n, a->seen.state_raw, made, NULL);
+    if (got != n)
+        return tec_fail(err, TEC_INVALID, "%d of %d rows", got, n);
     for (size_t i = 0; i < all; i++)
         (*out)[i] = (float)made[i];
     return TEC_OK;

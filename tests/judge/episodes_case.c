@@ -51,15 +51,15 @@ static enum tec_status make_robot(struct tec_episodes *j, struct tec_error *err)
     const char *resize = json_string_value(json_object_get(processing, "image_resize"));
     int n_state = (int)case_columns(j, j->pi.inputs, "state"), horizon = j->pi.model->flow.horizon;
     int n_actions = (int)case_columns(j, j->pi.expected, "robot_actions") / horizon;
-    json_t *over =
-        json_pack("{s:o, s:s, s:{s:[{s:s, s:i}]}, s:{s:i}, s:{s:s, s:s*}, s:{s:s, s:b, s:i, s:b}}",
-                  "cameras", case_cameras(json), "resize",
-                  resize && strncmp(resize, "none", 4) == 0 ? "none" : "openpi_pil", "state",
-                  "inputs", "input", "state", "size", n_state, "actions", "size", n_actions, "norm",
-                  "mode", quantile ? "quantile" : "mean_std", "asset",
-                  json_string_value(json_object_get(json, "asset_id")), "prompt", "template",
-                  state ? "with_state" : "plain", "state", state, "max_tokens", j->pi.max_text,
-                  "truncate", true);
+    json_t *over = json_pack(
+        "{s:o, s:s, s:{s:[{s:s, s:i}]}, s:{s:i, s:b}, s:{s:s, s:s*}, s:{s:s, s:b, s:i, s:b}}",
+        "cameras", case_cameras(json), "resize",
+        resize && strncmp(resize, "none", 4) == 0 ? "none" : "openpi_pil", "state", "inputs",
+        "input", "state", "size", n_state, "actions", "size", n_actions, "limits", false, "norm",
+        "mode", quantile ? "quantile" : "mean_std", "asset",
+        json_string_value(json_object_get(json, "asset_id")), "prompt", "template",
+        state ? "with_state" : "plain", "state", state, "max_tokens", j->pi.max_text, "truncate",
+        true);
     j->robot = json_deep_copy(j->pipeline.robots[0].description);
     if (!over || !j->robot || n_state < 1 || n_actions < 1) {
         json_decref(over);

@@ -58,6 +58,7 @@ static enum tec_status open_room(struct room *room, const struct around *a, cons
         tec_robot_parse(&room->robot, json, NULL, "openvla_bridge", a->v->arena, err);
     json_decref(json);
     TEC_TRY(status);
+    room->robot->unlimited = true; /* the published code holds no action to its statistics */
     TEC_TRY(tec_robot_take(room->robot, a->checkpoint, err));
     TEC_TRY(tec_robot_norms(room->robot, a->checkpoint, NULL, &needs.state_norm, &needs.action_norm,
                             a->v->arena, err));
