@@ -183,6 +183,9 @@ TEST(messages_say_where_and_what)
     CHECK_STR(err.message, "header byte 1: a name with a NUL character");
     CHECK_INT(parse("{\"__metadata__\":{\"k\":\"v\",\"k\":\"w\"}}", 0, &err), ==, TEC_MALFORMED);
     CHECK(strstr(err.message, "'k' is given twice"));
+    CHECK_INT(parse("{\"__metadata__\":null}", 0, &err), ==, TEC_OK);
+    CHECK_INT(parse("{\"__metadata__\":nul}", 0, &err), ==, TEC_MALFORMED);
+    CHECK(strstr(err.message, "an object of strings"));
 }
 
 #define ODD_ENTRY "{\"a\":{\"x\":%s,\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}"

@@ -160,7 +160,12 @@ static enum tec_status parse_metadata(struct tec_scan *s, struct tec_header *hea
 {
     struct list list = {0};
     s->subject = "__metadata__";
-    TEC_TRY(tec_scan_expect(s, '{', "an object of strings"));
+    if (!tec_scan_accept(s, '{')) {
+        if (s->n - s->at < 4 || memcmp(s->s + s->at, "null", 4) != 0)
+            return tec_scan_expect(s, '{', "an object of strings");
+        s->subject = NULL;
+        return tec_scan_skip(s); /* the reference takes null as no metadata */
+    }
     for (bool more = !tec_scan_accept(s, '}'); more;) {
         struct tec_metadata *m = append(&list, sizeof *m, s->arena);
         size_t n;
