@@ -321,8 +321,8 @@ def what_would_be_computed_otherwise_is_refused():
     refused(".state.arm.max: must list 3 numbers", lambda f: f.statistics[TAG]["state"]["arm"].update(max=[1.0]))
     refused("state and actions are normalised", lambda f: f.statistics.pop(TAG))
     refused("embodiment 'my_arm' has no number", lambda f: f.ids.pop(TAG))
-    refused("embodiment_id.json: my_arm: must be 0 to", lambda f: f.ids.update({TAG: "five"}))
-    refused("embodiment_id.json: my_arm: must be 0 to", lambda f: f.ids.update({TAG: 10 ** 6}))
+    refused("error[E011]: my_arm: must be 0 to", lambda f: f.ids.update({TAG: "five"}))
+    refused("error[E011]: my_arm: must be 0 to", lambda f: f.ids.update({TAG: 10 ** 6}))
 
 
 @test

@@ -527,7 +527,7 @@ def sizes_are_those_of_the_base_model():
     refused("must be a Gr00tN1d7, is gr00t_n1_5", lambda f: f.base.update(model_type="gr00t_n1_5"))
     refused("must be a Gr00tN1d7, is groot", lambda f: f.base.update(type="groot"))
     refused("max_state_dim: is 21, but that of nvidia/base", lambda f: f.base.update(max_state_dim=22))
-    refused("base_model_path must be a name", lambda f: f.config.update(base_model_path=5))
+    refused("error[E011]: base_model_path: must be a name", lambda f: f.config.update(base_model_path=5))
     refused("whose config.json is not there", lambda f: (f.base.update(model_name="nvidia/none"), setattr(f, "vlm", None)))
 
 

@@ -71,11 +71,11 @@ EOF
 }
 refused resize_imgs_with_padding '[32, 40]' 'two equal numbers'
 refused resize_imgs_with_padding '[36, 36]' 'squares: side 4; must be 2 .. 16, everywhere the same, and divide a side of 9'
-refused attention_mode '"other"' 'attention_mode must be'
+refused attention_mode '"other"' 'config.json: attention_mode: must be'
 refused num_expert_layers 3 'do not divide'
 refused num_vlm_layers 2.5 'must be a whole number'
 refused use_delta_joint_actions_aloha true 'not supported'
-refused expert_width_multiplier 0.7365 'cols 53 must be even'
+refused expert_width_multiplier 0.7365 'an expert of 53 columns'
 
 # The published size: names and shapes of all tensors, none of their values.
 mkdir "$W/full" && cp $G/base/checkpoint/pretrained_model/policy* "$W/full" &&

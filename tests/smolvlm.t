@@ -203,7 +203,7 @@ changed image_token_id '"x"' 'image_token_id must be a token'
 changed tie_word_embeddings 1 'tie_word_embeddings must be true or false'
 changed text_config.model_type '"qwen2"' 'is not supported'
 changed text_config.vocab_size 385 'embed_tokens.weight'
-changed vision_config.hidden_act '"relu"' 'hidden_act must be'
+changed vision_config.hidden_act '"relu"' 'hidden_act: must be'
 changed vision_config.num_attention_heads 5 'do not divide'
 changed vision_config.num_hidden_layers 3 'encoder.layers.2'
 echo "1..$n"

@@ -80,8 +80,8 @@ damaged "a number that is none" "tensor '$head' element 0 is NaN" \
     "t = tensors['$head']; t[2] = bytes([0, 0, 0xC0, 0x7F]) + t[2][4:]"
 damaged "names that torch.compile made" "is not of the model 'act'.*first tensor is '_orig_mod.*torch.compile" \
     "tensors = {'_orig_mod.' + k: v for k, v in tensors.items()}"
-damaged "a chunk of no length" "chunk_size must be a whole number of 1 .. 2^20, is -1" "config['chunk_size'] = -1"
-damaged "a length that is a text" "chunk_size must be a whole number of 1 .. 2^20, is '50'" "config['chunk_size'] = '50'"
+damaged "a chunk of no length" "chunk_size: must be a whole number of 1 .. 2^20, is -1" "config['chunk_size'] = -1"
+damaged "a length that is a text" "chunk_size: must be a whole number of 1 .. 2^20, is '50'" "config['chunk_size'] = '50'"
 damaged "a picture with its channels last" 'observation.images.top"].shape: must be .3, height, width.' \
     "config['input_features']['observation.images.top']['shape'] = [480, 640, 3]"
 damaged "a mode of no normaliser" "policy_preprocessor.json: normalizer step: norm_map.STATE is 'QUANTILE99'" \

@@ -132,8 +132,11 @@ static enum tec_status blame(const struct deriving *x, const char *script, enum 
 {
     const char *message = x->err->message;
     size_t n = strlen(script);
+    size_t root = strlen(x->checkpoint->root);
     if (strncmp(message, script, n) == 0 && strncmp(message + n, ": ", 2) == 0)
         message += n + 2;
+    else if (strncmp(message, x->checkpoint->root, root) == 0 && message[root] == '/')
+        message += root + 1;
     return report(x, TEC_E011, message) ? tec_diagnostics_first(x->d, x->path, x->err) : status;
 }
 
@@ -290,7 +293,8 @@ static enum tec_status write_text(struct tec_bytes *out, const struct deriving *
     TEC_TRY(evaluate(&arch, x, given));
     enum tec_status status = add_numbers(x, given, json_string_value(arch));
     json_decref(arch);
-    TEC_TRY(status);
+    if (status != TEC_OK)
+        return status == TEC_NO_MEMORY ? status : blame(x, "", status);
     TEC_TRY(evaluate(&pieces, x, given));
     warn(x, json_object_get(pieces, "unread"));
     if (x->checkpoint->bare) {

@@ -169,6 +169,20 @@ static enum tec_status fail_named(const char *root, const char *arch, struct tec
                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+/* Whether a description refuses a field of the checkpoint's files: they are at fault, not it. */
+static bool blames_file(struct tec_error *err, const struct tec_checkpoint *c,
+                        enum tec_status status)
+{
+    static const char *const files[] = {"config.json: ", "embodiment_id.json: ", "config.json of "};
+    const struct tec_error says = *err;
+    for (size_t i = 0; c && i < sizeof files / sizeof files[0]; i++)
+        if (strncmp(says.message, files[i], strlen(files[i])) == 0) {
+            tec_fail(err, status, "%s%s%s", c->root, i < 2 ? "/" : ": ", says.message);
+            return true;
+        }
+    return false;
+}
+
 /* Evaluate one description. It may answer false: "this checkpoint is not mine". */
 static enum tec_status evaluate(struct described *out, const struct tec_model_choice *choice,
                                 const char *arch, json_t *given, struct tec_heap *heap,
@@ -185,7 +199,8 @@ static enum tec_status evaluate(struct described *out, const struct tec_model_ch
     if (status == TEC_OK)
         status = run_file(out, lua, path, choice->root, given, err);
     tec_lua_destroy(lua);
-    if (status == TEC_OK || !err || strncmp(err->message, path, strlen(path)) == 0)
+    if (status == TEC_OK || !err || strncmp(err->message, path, strlen(path)) == 0 ||
+        blames_file(err, choice->checkpoint, status))
         return status;
     if (!is_placed(err->message))
         return tec_context(err, status, "%s", path);
@@ -255,7 +270,7 @@ static json_t *added_tokens(const json_t *tokenizer)
     return ids;
 }
 
-/* The files of one model that a configuration names: {config, tokenizer_config, tokens}. */
+/* The files of one model that a configuration names: {name, config, tokenizer_config, tokens}. */
 static enum tec_status open_folder(json_t *folders, const char *key, const char *name,
                                    struct tec_checkpoint *c, struct tec_error *err)
 {
@@ -269,8 +284,8 @@ static enum tec_status open_folder(json_t *folders, const char *key, const char 
         status = tec_checkpoint_beside(c, name, "tokenizer_config.json", &said, err);
     if (status == TEC_OK && said)
         status = tec_checkpoint_json_load_reals(&settings, said, c->heap, err);
-    json_t *all = json_pack("{s:O, s:o, s:O*}", "config", config, "tokens", added_tokens(tokenizer),
-                            "tokenizer_config", settings);
+    json_t *all = json_pack("{s:s, s:O, s:o, s:O*}", "name", name, "config", config, "tokens",
+                            added_tokens(tokenizer), "tokenizer_config", settings);
     json_decref(config);
     json_decref(settings);
     json_decref(tokenizer);

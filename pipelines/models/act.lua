@@ -85,7 +85,9 @@ end
 -- torchvision's ResNet without its pooling and classes.
 local function resnet(g, x, before, tap)
   local kind = kinds[option("vision_backbone", "resnet18")]
-  if not kind then error("vision_backbone " .. tostring(config.vision_backbone) .. " is not supported", 0) end
+  if not kind then
+    read.refuse(config, "vision_backbone", "must be a ResNet of torchvision, is " .. read.shown(config.vision_backbone))
+  end
   local channels = option("channels", 64)
   x = conv(g, x, before .. "conv1", before .. "bn1", channels,
            { side = 7, stride = 2, pad = 3, name = tap .. "conv1.sum" })
@@ -105,10 +107,13 @@ local function resnet(g, x, before, tap)
 end
 
 local dim <const>, heads <const> = whole("dim_model"), whole("n_heads")
+if dim % heads ~= 0 then read.refuse(config, "n_heads", heads .. " do not divide dim_model " .. dim) end
+if dim % 4 ~= 0 then read.refuse(config, "dim_model", "must be divisible by 4, is " .. dim) end
 local pre_norm <const> = option("pre_norm", false)
 local activation <const> = ({ relu = "relu", gelu = "gelu_erf" })[option("feedforward_activation", "relu")]
 if not activation then
-  error("feedforward_activation " .. tostring(config.feedforward_activation) .. " is not supported", 0)
+  local said <const> = config.feedforward_activation
+  read.refuse(config, "feedforward_activation", "must be relu or gelu, is " .. read.shown(said))
 end
 
 local function norm(g, x, name, tap)

@@ -47,6 +47,7 @@ if not given.shapes then later = given.arch ~= "groot_n15" end
 if c and c.type == "groot" and later then
   return false
 elseif c and c.type == "groot" then
+  if c.geometry ~= nil and type(c.geometry) ~= "table" then read.refuse(c, "geometry", "must be an object") end
   c = c.geometry or sizes.full
 elseif c and c.model_type ~= "gr00t_n1_5" or given.shapes and not c then
   return false
@@ -58,14 +59,18 @@ end
 local head <const>, backbone <const> = table_of(c.action_head_cfg), table_of(c.backbone_cfg)
 local eagle <const> = table_of(c.eagle_config)
 local shuffles <const> = eagle.use_pixel_shuffle == true
-if shuffles and (eagle.downsample_ratio or 0.5) ~= 0.5 then error("downsample_ratio must be 0.5", 0) end
+if shuffles and (eagle.downsample_ratio or 0.5) ~= 0.5 then
+  read.refuse(eagle, "downsample_ratio", "must be 0.5, is " .. read.shown(eagle.downsample_ratio))
+end
 local vision <const> = table_of(eagle.vision_config)
 local blocks <const> = table_of(head.diffusion_model_cfg)
-if blocks.norm_type ~= nil and blocks.norm_type ~= "ada_norm" then error("norm_type must be ada_norm", 0) end
+if blocks.norm_type ~= nil and blocks.norm_type ~= "ada_norm" then
+  read.refuse(blocks, "norm_type", "must be ada_norm, is " .. read.shown(blocks.norm_type))
+end
 local vocab <const> = count(table_of(eagle.text_config), "vocab_size", 151680)
 local image_token <const> = eagle.image_token_index or 151669
-if math.type(image_token) ~= "integer" or image_token >= vocab then
-  error("image_token_index must be a token below " .. vocab .. ", is " .. tostring(image_token), 0)
+if math.type(image_token) ~= "integer" or image_token < 0 or image_token >= vocab then
+  read.refuse(eagle, "image_token_index", "must be a token below " .. vocab .. ", is " .. read.shown(image_token))
 end
 
 return include("common/groot_family.lua")({

@@ -41,24 +41,26 @@ end
 local eagle <const> = table_of(c.eagle_config)
 local vision <const>, text <const> = table_of(eagle.vision_config), table_of(eagle.text_config)
 for _, name in ipairs { "use_windows_attn", "use_rope" } do
-  if vision[name] then error("vision_config: " .. name .. " is not supported", 0) end
+  if vision[name] then read.refuse(vision, name, "is not supported") end
 end
 if eagle.use_pixel_shuffle == false or (eagle.downsample_ratio or 0.5) ~= 0.5 then
-  error("eagle_config: use_pixel_shuffle must be true and downsample_ratio 0.5", 0)
+  read.refuse(c, "eagle_config", "use_pixel_shuffle must be true and downsample_ratio 0.5")
 end
 local blocks <const> = table_of(c.diffusion_model_cfg)
-if blocks.norm_type ~= nil and blocks.norm_type ~= "ada_norm" then error("norm_type must be ada_norm", 0) end
+if blocks.norm_type ~= nil and blocks.norm_type ~= "ada_norm" then
+  read.refuse(blocks, "norm_type", "must be ada_norm, is " .. read.shown(blocks.norm_type))
+end
 local vocab <const> = count(text, "vocab_size", 151680)
 local image_token <const> = eagle.image_token_index or 151669
-if math.type(image_token) ~= "integer" or image_token >= vocab then
-  error("image_token_index must be a token below " .. vocab .. ", is " .. tostring(image_token), 0)
+if math.type(image_token) ~= "integer" or image_token < 0 or image_token >= vocab then
+  read.refuse(eagle, "image_token_index", "must be a token below " .. vocab .. ", is " .. read.shown(image_token))
 end
 
 -- The side of the table of positions.
 local patches <const>, patch <const> = count(vision, "num_patches", 256), count(vision, "patch_size", 14)
 local side = 1
 while side * side < patches do side = side + 1 end
-if side * side ~= patches then error("num_patches must be a square, is " .. patches, 0) end
+if side * side ~= patches then read.refuse(vision, "num_patches", "must be a square, is " .. patches) end
 
 -- The side of a picture: the edge that the processor cuts at, 256 in the published code, as the nearest number of
 -- pairs of patches, the even one of two. It is 252. Without a processor an eighth more patches than the table has.

@@ -9,7 +9,9 @@ local function table_of(x) return type(x) == "table" and x or {} end
 
 -- An object of a configuration; absent, it has nothing.
 local function object(c, key)
-  if c[key] ~= nil and type(c[key]) ~= "table" then error(key .. " must be an object, is " .. tostring(c[key]), 0) end
+  if c[key] ~= nil and type(c[key]) ~= "table" then
+    read.refuse(c, key, "must be an object, is " .. read.shown(c[key]))
+  end
   return c[key] or {}
 end
 
@@ -68,7 +70,7 @@ if not given.shapes then mine = given.arch == "groot_n17" end
 if policy and not mine then
   return false
 elseif policy and type(base) ~= "string" then
-  error("base_model_path must be a name, is " .. tostring(base), 0)
+  read.refuse(policy, "base_model_path", "must be a name, is " .. read.shown(base))
 elseif policy and not table_of(given.folders).base then
   return { folders = { base = base } }
 elseif policy then
@@ -79,8 +81,7 @@ elseif policy then
   end
   for key, value in pairs(table_of(found.config)) do c[key] = value end
   if c.model_type ~= "Gr00tN1d7" or c.type ~= nil then
-    error("base_model_path: " .. base .. " must be a Gr00tN1d7, is "
-          .. tostring(c.type or c.model_type), 0)
+    read.refuse(policy, "base_model_path", base .. " must be a Gr00tN1d7, is " .. tostring(c.type or c.model_type))
   end
   for _, name in ipairs { "max_state_dim", "max_action_dim" } do
     if (policy[name] or 132) ~= (c[name] or 132) then
@@ -98,7 +99,7 @@ end
 
 -- The configuration of the vision-language model: a folder of its name, unless it is the published one.
 local name <const> = c.model_name == nil and COSMOS or c.model_name
-if type(name) ~= "string" then error("model_name must be a name, is " .. tostring(name), 0) end
+if type(name) ~= "string" then read.refuse(c, "model_name", "must be a name, is " .. read.shown(name)) end
 local vlm = c.vlm
 if given.config then vlm = name ~= COSMOS and table_of(given.folders).vlm or nil end
 if given.config and name ~= COSMOS and not vlm then return { folders = { base = policy and base, vlm = name } } end
@@ -112,13 +113,17 @@ local head <const> = {}
 for key, value in pairs(defaults) do head[key] = value end
 for key, value in pairs(c) do head[key] = value end
 local blocks <const> = object(head, "diffusion_model_cfg")
-if blocks.norm_type ~= nil and blocks.norm_type ~= "ada_norm" then error("norm_type must be ada_norm", 0) end
-if head.add_pos_embed == false then error("add_pos_embed = false is not supported", 0) end
-if (head.state_history_length or 1) ~= 1 then error("state_history_length must be 1", 0) end
-if head.reproject_vision then error("reproject_vision is not supported", 0) end
+if blocks.norm_type ~= nil and blocks.norm_type ~= "ada_norm" then
+  read.refuse(blocks, "norm_type", "must be ada_norm, is " .. read.shown(blocks.norm_type))
+end
+if head.add_pos_embed == false then read.refuse(head, "add_pos_embed", "false is not supported") end
+if (head.state_history_length or 1) ~= 1 then
+  read.refuse(head, "state_history_length", "must be 1, is " .. read.shown(head.state_history_length))
+end
+if head.reproject_vision then read.refuse(head, "reproject_vision", "is not supported") end
 local alternates <const> = head.use_alternate_vl_dit ~= false
 if alternates and blocks.interleave_self_attention == false then
-  error("use_alternate_vl_dit needs interleave_self_attention", 0)
+  read.refuse(blocks, "interleave_self_attention", "must be true where use_alternate_vl_dit is")
 end
 
 -- Newer files have the rotation in rope_parameters, older ones beside rope_theta.
@@ -128,13 +133,18 @@ for key, value in pairs(text) do own[key] = value end
 local turns <const> = object(text, text.rope_parameters ~= nil and "rope_parameters" or "rope_scaling")
 own.rope_theta, own.rope_scaling = text.rope_theta or turns.rope_theta or 5000000.0, turns
 own.head_dim = count(text, "head_dim", 128)
-if turns.mrope_interleaved == false then error("mrope_interleaved must be true", 0) end
-if text.attention_bias then error("attention_bias is not supported", 0) end
+if turns.mrope_interleaved == false then read.refuse(turns, "mrope_interleaved", "must be true") end
+if text.attention_bias then read.refuse(text, "attention_bias", "is not supported") end
 local sections <const> = turns.mrope_section == nil and { 24, 20, 20 } or turns.mrope_section
+for i = 1, 3 do
+  if type(sections) ~= "table" or #sections ~= 3 or math.type(sections[i]) ~= "integer" then
+    read.refuse(turns, "mrope_section", "must be three whole numbers")
+  end
+end
 
 local vocab <const>, token <const> = count(text, "vocab_size", 151936), vlm.image_token_id or 151655
 if math.type(token) ~= "integer" or token < 0 or token >= vocab then
-  error("image_token_id must be a token below " .. vocab .. ", is " .. tostring(token), 0)
+  read.refuse(vlm, "image_token_id", "must be a token below " .. vocab .. ", is " .. read.shown(token))
 end
 own.vocab_size = vocab
 
@@ -142,7 +152,7 @@ local B <const> = "backbone.model."
 local V <const> = B .. "model.visual."
 local width <const> = count(own, "hidden_size", 2048)
 if given.config and count(head, "backbone_embedding_dim") ~= width then
-  error("backbone_embedding_dim " .. head.backbone_embedding_dim .. " is not the text's width " .. width, 0)
+  read.refuse(head, "backbone_embedding_dim", head.backbone_embedding_dim .. " is not the text's width " .. width)
 end
 local largest, given_sizes = count(c, "image_side", 256), given.picture_sizes
 if given_sizes then

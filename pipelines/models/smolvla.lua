@@ -27,7 +27,7 @@ local sizes <const> = {
 local function any(t, key, default)
   local n = t[key]
   if n == nil then n = default end
-  if math.type(n) ~= "integer" then error(key .. " must be a whole number, is " .. tostring(n), 0) end
+  if math.type(n) ~= "integer" then read.refuse(t, key, "must be a whole number, is " .. read.shown(n)) end
   return n
 end
 
@@ -50,8 +50,8 @@ end
 local function picture_side(c)
   local size = c.resize_imgs_with_padding
   if size == nil then size = { 512, 512 } end
-  if type(size) ~= "table" or size[1] ~= size[2] then
-    error("resize_imgs_with_padding must be two equal numbers; pictures that are not square are not supported", 0)
+  if type(size) ~= "table" or size[1] ~= size[2] or math.type(size[1]) ~= "integer" then
+    read.refuse(c, "resize_imgs_with_padding", "must be two equal numbers: other pictures are not supported")
   end
   return count(size, 1)
 end
@@ -60,18 +60,20 @@ end
 local function expert_layers(c, layers)
   local n, every = any(c, "num_expert_layers", -1), any(c, "self_attn_every_n_layers", 2)
   if n <= 0 then n = layers end
-  if layers % n ~= 0 then error("num_expert_layers " .. n .. " do not divide the " .. layers .. " of the text", 0) end
+  if layers % n ~= 0 then
+    read.refuse(c, "num_expert_layers", n .. " do not divide the " .. layers .. " of the text")
+  end
   local apart <const>, mode <const> = layers // n, c.attention_mode or "cross_attn"
   if mode ~= "cross_attn" and mode ~= "self_attn" then
-    error("attention_mode must be cross_attn or self_attn, is " .. tostring(mode), 0)
+    read.refuse(c, "attention_mode", "must be cross_attn or self_attn, is " .. read.shown(mode))
   end
   local function crosses(l) return mode == "cross_attn" and not (every > 0 and l % every == 0) end
   local list = {}
   for i = 0, n - 1 do
     list[i + 1] = crosses(i * apart)
     if list[i + 1] ~= crosses(i) then
-      error("self_attn_every_n_layers " .. every .. " means one kind for layer " .. i .. " of the expert and another "
-            .. "for layer " .. i * apart .. " of the text", 0)
+      read.refuse(c, "self_attn_every_n_layers", every .. " means one kind for layer " .. i .. " of the expert and "
+                  .. "another for layer " .. i * apart .. " of the text")
     end
   end
   return n, apart, list
@@ -98,6 +100,9 @@ end
 local c, vlm = given.config, given.folders and given.folders.vlm
 if c and c.type ~= "smolvla" or given.shapes and not c then return false end
 local named <const> = c and c.vlm_model_name or PUBLISHED
+if type(named) ~= "string" and c or named == "" then
+  read.refuse(c, "vlm_model_name", "must be a name, is " .. read.shown(named))
+end
 if c and not vlm then return { folders = { vlm = named } } end
 if vlm and vlm.missing then -- of a model whose weights are made up
   vlm = named == PUBLISHED and { config = shared.sizes.full } or error(vlm.missing, 0)
@@ -108,7 +113,7 @@ if not c then
   c, vlm = size, { config = shared.sizes[given.size] }
   c.max_action_dim, c.max_state_dim = given.width, given.width
 end
-if c.use_delta_joint_actions_aloha then error("use_delta_joint_actions_aloha is not supported", 0) end
+if c.use_delta_joint_actions_aloha then read.refuse(c, "use_delta_joint_actions_aloha", "is not supported") end
 
 local text <const>, vision <const> = vlm.config.text_config or {}, vlm.config.vision_config or {}
 local all <const> = count(text, "num_hidden_layers", 32)
@@ -117,6 +122,10 @@ used = used > 0 and math.min(used, all) or all
 local n_expert <const>, apart <const>, crossed <const> = expert_layers(c, used)
 local hidden <const> = count(text, "hidden_size", 4096)
 local width <const> = math.floor(hidden * number(c, "expert_width_multiplier", 0.75))
+if width < 4 or width > 1 << 20 or width % 2 ~= 0 then
+  read.refuse(c, "expert_width_multiplier", "makes an expert of " .. width .. " columns of a text of " .. hidden
+              .. "; it must be an even number, 4 .. 2^20")
+end
 local horizon <const> = given.config and count(c, "chunk_size", 50) or given.horizon or 50
 local dim <const> = count(c, "max_action_dim", 32)
 
@@ -135,8 +144,8 @@ end
 
 -- The noisy actions with the time beside them, through the expert.
 local function action(g, prompt, x, t)
-  local time = g:waves(t, { cols = width, shortest = number(c, "min_period", 4e-3),
-                            longest = number(c, "max_period", 4.0) })
+  local shortest <const>, longest <const> = read.periods(c)
+  local time = g:waves(t, { cols = width, shortest = shortest, longest = longest })
   local y = linear(g, x, "action_in_proj", width, "action_in")
   y = linear(g, g:beside(y, time), "action_time_mlp_in", width, "time_in")
   y = linear(g, g:activation(y, { kind = "silu" }), "action_time_mlp_out", width, "embeds")
@@ -162,7 +171,7 @@ return {
     project = shared.project(M, count(vlm.config, "scale_factor", 2), hidden, hidden ^ 0.5), around = around(c, vlm),
   },
   text = layers,
-  flow = { horizon = horizon, dim = dim, steps = count(c, "num_steps", 10), falls = true, f32 = true },
+  flow = { horizon = horizon, dim = dim, steps = read.steps(c, "num_steps", 10), falls = true, f32 = true },
   prefill = prefill,
   action = action,
   ignored = { "vlm_with_expert.vlm.lm_head.weight" },

@@ -12,9 +12,11 @@ local function table_of(x) return type(x) == "table" and x or {} end
 
 local function tower(c, V, side, numbers)
   local act <const> = c.hidden_act or "gelu_pytorch_tanh"
-  if act ~= "gelu_pytorch_tanh" then error("hidden_act must be gelu_pytorch_tanh, is " .. tostring(act), 0) end
+  if act ~= "gelu_pytorch_tanh" then
+    read.refuse(c, "hidden_act", "must be gelu_pytorch_tanh, is " .. read.shown(act))
+  end
   local width <const>, heads <const> = count(c, "hidden_size", 1152), count(c, "num_attention_heads", 16)
-  if width % heads ~= 0 then error("num_attention_heads " .. heads .. " do not divide " .. width, 0) end
+  if width % heads ~= 0 then read.refuse(c, "num_attention_heads", heads .. " do not divide " .. width) end
   local s = {
     prefix = V .. "encoder.layers.", layers = count(c, "num_hidden_layers", 27), width = width, heads = heads,
     mlp = count(c, "intermediate_size", 4304), eps = number(c, "layer_norm_eps", 1e-6), final = V .. "post_layernorm",
@@ -30,13 +32,17 @@ local function tower(c, V, side, numbers)
 end
 
 local function text_of(c, T, layers, sections)
-  if (c.hidden_act or "silu") ~= "silu" then error("hidden_act must be silu, is " .. tostring(c.hidden_act), 0) end
-  if c.use_sliding_window then error("use_sliding_window is not supported", 0) end
+  if (c.hidden_act or "silu") ~= "silu" then
+    read.refuse(c, "hidden_act", "must be silu, is " .. read.shown(c.hidden_act))
+  end
+  if c.use_sliding_window then read.refuse(c, "use_sliding_window", "is not supported") end
   local heads <const>, scaling <const> = count(c, "num_attention_heads", 16), c.rope_scaling
   if type(scaling) == "table" and (scaling.rope_type or scaling.type or "default") ~= "default" then
-    error("rope_scaling " .. tostring(scaling.rope_type or scaling.type) .. " is not supported", 0)
+    local key <const> = scaling.rope_type and "rope_type" or "type"
+    read.refuse(scaling, key, tostring(scaling[key]) .. " is not supported")
   end
   local theta <const> = number(c, "rope_theta", 1000000.0)
+  if theta <= 1 then read.refuse(c, "rope_theta", "must be above 1, is " .. theta) end
   return layers_of {
     prefix = T, layers = layers, width = count(c, "hidden_size", 2048), heads = heads,
     kv_heads = count(c, "num_key_value_heads", 8), head_dim = count(c, "head_dim", 128),
@@ -47,9 +53,9 @@ end
 
 -- Sizes of diffusers' BasicTransformerBlock.
 local function block_sizes(c)
-  if c.positional_embeddings ~= nil then error("positional_embeddings are not supported", 0) end
+  if c.positional_embeddings ~= nil then read.refuse(c, "positional_embeddings", "is not supported") end
   if (c.activation_fn or "gelu-approximate") ~= "gelu-approximate" then
-    error("activation_fn must be gelu-approximate, is " .. tostring(c.activation_fn), 0)
+    read.refuse(c, "activation_fn", "must be gelu-approximate, is " .. read.shown(c.activation_fn))
   end
   local heads <const>, dim <const> = count(c, "num_attention_heads"), count(c, "attention_head_dim")
   return { layers = count(c, "num_layers"), width = heads * dim, heads = heads, kv_heads = heads, head_dim = dim,
@@ -117,7 +123,8 @@ end
 local function eagle(m, c, width)
   local B <const> = m.backbone
   if c.connector ~= 1 and c.connector ~= 2 then
-    error("mlp_connector_layers must be 1 or 2, is " .. tostring(c.connector), 0)
+    read.refuse({ mlp_connector_layers = c.connector }, "mlp_connector_layers", "must be 1 or 2, is "
+                .. read.shown(c.connector))
   end
   local function project(g, x)
     if c.shuffle > 1 then
@@ -143,11 +150,14 @@ return function(m, c)
   local text <const> = text_of(c.text, T, c.select, c.sections)
   if c.raw then text.leave = function(_, x) return x end end
   local features <const> = c.project or text.width
+  if type(head.diffusion_model_cfg) ~= "table" then
+    read.refuse(head, "diffusion_model_cfg", "must be an object, is " .. read.shown(head.diffusion_model_cfg))
+  end
   local blocks <const> = block_sizes(head.diffusion_model_cfg)
   local width <const> = count(head, "input_embedding_dim", 1536)
   if blocks.width ~= width then
-    error("diffusion_model_cfg: " .. blocks.heads .. " heads of " .. blocks.head_dim
-          .. " are not input_embedding_dim " .. width, 0)
+    read.refuse(head, "diffusion_model_cfg", blocks.heads .. " heads of " .. blocks.head_dim
+                .. " are not input_embedding_dim " .. width)
   end
   local horizon <const> = given.shapes and c.horizon or given.horizon or c.horizon
   local dim <const> = not given.shapes and given.width or count(head, "max_action_dim", 32)
@@ -249,7 +259,7 @@ return function(m, c)
     slots = given.slots or given.cameras or c.slots or { "image" },
     vision = c.pictures or eagle(m, c, text.width),
     text = text,
-    flow = { horizon = horizon, dim = dim, steps = count(head, "num_inference_timesteps", 4),
+    flow = { horizon = horizon, dim = dim, steps = read.steps(head, "num_inference_timesteps", 4),
              buckets = count(head, "num_timestep_buckets", 1000) },
     prefill = prefill,
     action = action,

@@ -48,9 +48,14 @@ local function geometry()
   local c = given.config
   if not c then return sizes[given.size] or error("size must be full, small or tiny") end
   local g = c.geometry
+  if g ~= nil and not (type(g) == "table" and g.vision and g.text and g.expert) then
+    read.refuse(c, "geometry", "must be an object with vision, text and expert")
+  end
   if g then return { vision = g.vision, text = g.text, expert = g.expert, vocab = g.text.vocab_size } end
   local text, expert = variants[c.paligemma_variant or "gemma_2b"], variants[c.action_expert_variant or "gemma_300m"]
-  if not text or not expert then error("unknown paligemma_variant or action_expert_variant") end
+  for name, found in pairs { paligemma_variant = text or false, action_expert_variant = expert or false } do
+    if not found then read.refuse(c, name, "must be gemma_2b, gemma_300m or dummy, is " .. read.shown(c[name])) end
+  end
   return { vision = so400m, text = text, expert = expert, vocab = 257152 }
 end
 
@@ -88,7 +93,11 @@ return function(m)
   local g = geometry()
   local long <const> = c.action_horizon ~= nil and "action_horizon" or "chunk_size"
   local horizon = read.count(c, long, given.horizon or m.horizon or 50)
-  local dim = rows("action_out_proj.weight", given.width or read.count(c, "max_action_dim", 32))
+  local wide <const> = read.count(c, "max_action_dim", 32)
+  local dim = rows("action_out_proj.weight", given.width or wide)
+  if given.shapes and c.max_action_dim ~= nil and wide ~= dim then
+    read.refuse(c, "max_action_dim", "is " .. wide .. ", but action_out_proj.weight has " .. dim .. " rows")
+  end
   local e = g.expert
   local width = e.width
   local expert = expert_of {
@@ -99,8 +108,8 @@ return function(m)
 
   -- The time as sines of periods between two, and the noisy actions.
   local function begin(b, x, t)
-    return b:waves(t, { cols = width, shortest = read.number(c, "min_period", 0.004),
-                           longest = read.number(c, "max_period", 4.0) }),
+    local shortest, longest = read.periods(c)
+    return b:waves(t, { cols = width, shortest = shortest, longest = longest }),
            linear(b, x, "action_in_proj", width, m.adaptive and "embeds" or "action_in")
   end
 
@@ -141,7 +150,7 @@ return function(m)
       project = function(b, x) return linear(b, x, P .. "model.multi_modal_projector.linear", g.text.width) end,
     },
     text = text,
-    flow = { horizon = horizon, dim = dim, steps = read.count(c, "num_inference_steps", 10), falls = true },
+    flow = { horizon = horizon, dim = dim, steps = read.steps(c, "num_inference_steps", 10), falls = true },
     prefill = function(b) return b:prompt() end,
     action = m.adaptive and conditioned or mixed,
     ignored = { X .. "lm_head.weight" },

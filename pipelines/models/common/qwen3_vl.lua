@@ -8,20 +8,21 @@ local names <const> = { qkv = "attn.qkv", o = "attn.proj", up = "mlp.linear_fc1"
                         norm1 = "norm1", norm2 = "norm2" }
 
 -- The side of a square of `n` positions.
-local function side_of(n)
+local function side_of(c)
+  local n <const> = count(c, "num_position_embeddings", 2304)
   local side = 1
   while side * side < n do side = side + 1 end
-  if side * side ~= n then error("num_position_embeddings must be a square, is " .. n, 0) end
+  if side * side ~= n then read.refuse(c, "num_position_embeddings", "must be a square, is " .. n) end
   return side
 end
 
 -- The layers that are kept, from 0 on, in rising order.
 local function deep_layers(c)
   local list <const> = c.deepstack_visual_indexes == nil and { 8, 16, 24 } or c.deepstack_visual_indexes
-  if type(list) ~= "table" then error("deepstack_visual_indexes must be a list", 0) end
+  if type(list) ~= "table" then read.refuse(c, "deepstack_visual_indexes", "must be a list") end
   for i, layer in ipairs(list) do
     if math.type(layer) ~= "integer" or layer < 0 or i > 1 and layer <= list[i - 1] then
-      error("deepstack_visual_indexes must be whole numbers that rise", 0)
+      read.refuse(c, "deepstack_visual_indexes", "must be whole numbers that rise")
     end
   end
   return list
@@ -53,19 +54,21 @@ end
 -- `width` is the text's. f32: the tower stays as it is stored.
 return function(V, c, o)
   local width <const>, heads <const> = count(c, "hidden_size", 1152), count(c, "num_heads", 16)
-  if width % heads ~= 0 then error("num_heads " .. heads .. " do not divide " .. width, 0) end
+  if width % heads ~= 0 then read.refuse(c, "num_heads", heads .. " do not divide " .. width) end
   local act <const> = c.hidden_act or "gelu_pytorch_tanh"
-  if act ~= "gelu_pytorch_tanh" then error("hidden_act must be gelu_pytorch_tanh, is " .. tostring(act), 0) end
-  if count(c, "in_channels", 3) ~= 3 then error("in_channels must be 3", 0) end
+  if act ~= "gelu_pytorch_tanh" then
+    read.refuse(c, "hidden_act", "must be gelu_pytorch_tanh, is " .. read.shown(act))
+  end
+  if count(c, "in_channels", 3) ~= 3 then read.refuse(c, "in_channels", "must be 3") end
   local out <const>, deep <const> = count(c, "out_hidden_size", 3584), deep_layers(c)
-  if out ~= o.width then error("out_hidden_size " .. out .. " is not the text's " .. o.width, 0) end
+  if out ~= o.width then read.refuse(c, "out_hidden_size", out .. " is not the text's " .. o.width) end
   local side <const> = count(c, "spatial_merge_size", 2)
   local t = pictures_of {
     prefix = V .. "blocks.", names = names, layers = count(c, "depth", 27), width = width, heads = heads,
     mlp = count(c, "intermediate_size", 4304), eps = 1e-6, final = V .. "merger.norm", f32 = o.f32,
     image_size = o.image_size, patch = count(c, "patch_size", 16), frames = count(c, "temporal_patch_size", 2),
     embed = V .. "patch_embed.proj", position = V .. "pos_embed.weight", corners = true,
-    side = side_of(count(c, "num_position_embeddings", 2304)), rotation = { theta = 10000.0 }, keeps = deep,
+    side = side_of(c), rotation = { theta = 10000.0 }, keeps = deep,
   }
   t.mean, t.std = { 0.5, 0.5, 0.5 }, { 0.5, 0.5, 0.5 }
   local function project(g, x, ...)

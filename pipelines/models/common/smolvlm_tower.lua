@@ -38,9 +38,11 @@ end
 function shared.tower(prefix, c, side, f32)
   local V <const> = prefix .. "vision_model."
   local width, heads = count(c, "hidden_size", 1152), count(c, "num_attention_heads", 16)
-  if width % heads ~= 0 then error("num_attention_heads " .. heads .. " do not divide " .. width, 0) end
+  if width % heads ~= 0 then read.refuse(c, "num_attention_heads", heads .. " do not divide " .. width) end
   local act <const> = c.hidden_act or "gelu_pytorch_tanh"
-  if act ~= "gelu_pytorch_tanh" then error("hidden_act must be gelu_pytorch_tanh, is " .. tostring(act), 0) end
+  if act ~= "gelu_pytorch_tanh" then
+    read.refuse(c, "hidden_act", "must be gelu_pytorch_tanh, is " .. read.shown(act))
+  end
   local patch = count(c, "patch_size", 32)
   local t = pictures_of {
     prefix = V .. "encoder.layers.", layers = count(c, "num_hidden_layers", 12), width = width, heads = heads,

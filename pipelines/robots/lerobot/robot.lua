@@ -41,7 +41,14 @@ end
 if config.n_obs_steps ~= nil and config.n_obs_steps ~= 1 then
   refuse(CONFIG .. "n_obs_steps", "observations of " .. tostring(config.n_obs_steps) .. " steps are not supported")
 end
+local wanted <const> = config.n_action_steps
+if wanted ~= nil and math.type(wanted) ~= "integer" then
+  refuse(CONFIG .. "n_action_steps", "must be a whole number")
+end
 local function enabled(t, key) return type(t) == "table" and t[key] end
+if config.rtc_config ~= nil and type(config.rtc_config) ~= "table" then
+  refuse(CONFIG .. "rtc_config", "must be an object")
+end
 if enabled(config.rtc_config, "enabled") then
   local rtc <const> = config.rtc_config
   if not kind.guided then
@@ -63,12 +70,15 @@ local function features(key)
 end
 local inputs <const>, outputs <const> = features "input_features", features "output_features"
 
+local MOST <const> = { input_features = 1 << 16, output_features = 1024 } -- entries of a vector
+
 local function length(key, name)
   local f = config[key][name]
   if f == nil then return nil end
   local shape = type(f) == "table" and f.shape
-  if type(shape) ~= "table" or #shape ~= 1 or math.type(shape[1]) ~= "integer" or shape[1] < 1 then
-    refuse(CONFIG .. key .. '["' .. name .. '"].shape', "must be the length of a vector")
+  if type(shape) ~= "table" or #shape ~= 1 or math.type(shape[1]) ~= "integer" or shape[1] < 1
+    or shape[1] > MOST[key] then
+    refuse(CONFIG .. key .. '["' .. name .. '"].shape', "must be the length of a vector, 1 .. " .. MOST[key])
   end
   return shape[1]
 end
@@ -96,6 +106,7 @@ end
 
 local state <const>, action <const> = length("input_features", "observation.state"), length("output_features", "action")
 if not action then refuse(CONFIG .. "output_features", "has no action") end
+if not state and #given.slots == 0 then refuse(CONFIG .. "input_features", "has neither pictures nor a state") end
 for name in pairs(outputs) do
   if name ~= "action" then refuse(CONFIG .. 'output_features["' .. name .. '"]', "is not made; action alone is") end
 end
@@ -249,7 +260,11 @@ end
 
 -- LeRobot pads the list of cameras with ones that no robot has.
 local empty = {}
-for i = 1, math.type(config.empty_cameras) == "integer" and config.empty_cameras or 0 do
+local blank <const> = config.empty_cameras or 0
+if math.type(blank) ~= "integer" or blank < 0 or blank > 64 then
+  refuse(CONFIG .. "empty_cameras", "must be a number of cameras, 0 .. 64")
+end
+for i = 1, blank do
   empty["observation.images.empty_camera_" .. (i - 1)] = true
 end
 local cameras = {}
