@@ -81,14 +81,5 @@ EOF
     ok $? "a pipeline of its own in $dtype gives the same bytes on one thread and on two"
 done
 
-# A folder with a processor says how pictures are cut and what the chat is; N1.7's is not read.
-cp -r $G/n17_tiny/checkpoint "$W/folder" && chmod -R u+w "$W/folder"
-echo '{"processor_kwargs": {"modality_configs": {"my_arm": {}}}}' >"$W/folder/processor_config.json"
-echo '{}' >"$W/folder/statistics.json"
-echo '{"my_arm": 10}' >"$W/folder/embodiment_id.json"
-"$T" check "$W/folder" --embodiment my_arm >"$W/out" 2>&1
-[ $? -ne 0 ] && grep -q "model_type: 'Gr00tN1d7' with processor_config.json is not run" "$W/out" &&
-    grep -q 'config.json:[0-9]*:3$' "$W/out"
-ok $? "a folder with a processor is refused at its place"
 echo "1..$n"
 exit $failed

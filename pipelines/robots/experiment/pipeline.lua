@@ -4,14 +4,15 @@
 -- `given` as of robot.lua, and `numbers` = { sizes, tokens, horizon, width } of the model with `weights` = the folder.
 -- Without them the value is the name of the model's description.
 local types <const> = { gr00t_n1_5 = { arch = "groot_n15", file = "experiment_cfg/metadata.json" },
-                        Gr00tN1d6 = { arch = "groot_n16", file = "processor_config.json", processor = true } }
+                        Gr00tN1d6 = { arch = "groot_n16", file = "processor_config.json", processor = true },
+                        Gr00tN1d7 = { arch = "groot_n17", file = "processor_config.json", processor = true } }
 
 local config <const> = given.config or {}
 local kind <const> = types[config.model_type or ""]
 if not kind or not kind.processor ~= not given.processor then
   error("config.json: model_type: '" .. tostring(config.model_type) .. "' with "
         .. (given.processor and "processor_config.json" or "experiment_cfg") .. " is not run by this release; it runs "
-        .. "gr00t_n1_5 with experiment_cfg, and Gr00tN1d6 with processor_config.json", 0)
+        .. "gr00t_n1_5 with experiment_cfg, and Gr00tN1d6 and Gr00tN1d7 with processor_config.json", 0)
 end
 local arch <const> = kind.arch
 local robot <const> = include "experiment/robot.lua"

@@ -1,9 +1,9 @@
 -- A robot's description from a processor that was saved beside the model: processor_config.json, statistics.json and
--- embodiment_id.json, as NVIDIA's GR00T N1.6 folders have them. Every field that changes numbers is looked at, or
--- refused by its name.
+-- embodiment_id.json, as NVIDIA's folders of GR00T N1.6 and N1.7 have them. Every field that changes numbers is looked
+-- at, or refused by its name.
 --
--- `given` = { config, processor, robots, statistics, embodiment }: config.json, processor_config.json and its
--- modality_configs, statistics.json, and the robot's tag.
+-- `given` = { config, processor, robots, statistics, embodiment, numbers }: config.json, processor_config.json and its
+-- modality_configs, statistics.json, the robot's tag, and numbers of the model, when they are known.
 local columns <const> = include "modality/columns.lua"
 
 local FILE <const>, STATISTICS <const> = "processor_config.json: processor_kwargs", "statistics.json: "
@@ -14,6 +14,16 @@ local function refuse(field, message) error(FILE .. field .. ": " .. message, 0)
 local names <const> = include "pipeline/names.lua"
 
 local own <const> = given.processor.processor_kwargs
+
+-- By config.json's model_type: what the processor calls the vision-language model, templates of its chat, what is taken
+-- where a file is silent, and whether pictures come out of the resize as the model takes them.
+local kind <const> = ({
+  Gr00tN1d6 = { type = "eagle", words = "eagle_words", as_it_is = "eagle_behind", boxes = true },
+  Gr00tN1d7 = { type = "qwen", words = "qwen3_vl_words", as_it_is = "qwen3_vl", boxes = false, wide = 132, exact = true },
+})[given.config.model_type or ""]
+if not kind then
+  error("config.json: model_type: must be Gr00tN1d6 or Gr00tN1d7, is " .. tostring(given.config.model_type), 0)
+end
 
 -- --- fields -------------------------------------------------------------------------------------
 
@@ -28,7 +38,7 @@ local training <const> = {
   "state_dropout_prob", "transformers_loading_kwargs",
 }
 -- Options of later processors that are off in those of this model.
-local off <const> = { "exclude_state", "use_mean_std" }
+local off <const> = { "exclude_state", "use_mean_std", "use_tactile" }
 local known = {}
 for _, list in ipairs { read, training, off } do
   for _, name in ipairs(list) do known[name] = true end
@@ -49,13 +59,13 @@ end
 
 -- The processor pads to what the model reads; code that trains knows other sizes of its own.
 for _, name in ipairs { "max_state_dim", "max_action_dim" } do
-  local wide <const> = own[name]
-  if wide ~= nil and wide ~= given.config[name] then
-    refuse("." .. name, "is " .. tostring(wide) .. ", but that of config.json is " .. tostring(given.config[name]))
+  local wide <const>, models <const> = own[name], given.config[name] or kind.wide
+  if wide ~= nil and wide ~= models then
+    refuse("." .. name, "is " .. tostring(wide) .. ", but that of config.json is " .. tostring(models))
   end
 end
-if (own.model_type or "eagle") ~= "eagle" then
-  refuse(".model_type", "must be eagle, is " .. tostring(own.model_type))
+if (own.model_type or kind.type) ~= kind.type then
+  refuse(".model_type", "must be " .. kind.type .. ", is " .. tostring(own.model_type))
 end
 
 -- --- pictures -----------------------------------------------------------------------------------
@@ -63,8 +73,8 @@ end
 if not flag("use_albumentations", false) then
   refuse(".use_albumentations", "must be true: pictures are cut and resized by areas")
 end
--- Published code pads every picture to a square; a folder of a later one says whether it does.
-if not flag("letter_box_transform", true) then
+-- Published code of N1.6 pads every picture to a square; a folder of a later one says whether it does.
+if not flag("letter_box_transform", kind.boxes) then
   refuse(".letter_box_transform", "must be true: without it the size of the model's pictures is that of the cameras, "
          .. "which the folder does not say")
 end
@@ -77,6 +87,13 @@ if math.type(edge) ~= "integer" or edge < 42 or edge > 4096 then
 end
 if not math.type(middle) or not (middle > 0 and middle <= 1) then
   refuse(".crop_fraction", "must be above 0 and at most 1, is " .. tostring(middle))
+end
+
+for _, size in ipairs(kind.exact and given.numbers and given.numbers.sizes or {}) do
+  if size[1] ~= edge or size[2] ~= edge then
+    refuse(own.shortest_image_edge ~= nil and ".shortest_image_edge" or ".image_target_size", "pictures of " .. edge
+           .. " x " .. edge .. " are not run; the model takes " .. size[1] .. " x " .. size[2])
+  end
 end
 
 -- --- the robot ----------------------------------------------------------------------------------
@@ -97,6 +114,7 @@ local AT <const> = '.modality_configs["' .. tag .. '"]'
 local function modality(what, now)
   local m <const>, at <const> = modalities[what], AT .. "." .. what
   if type(m) ~= "table" then refuse(at, "must be there") end
+  if m.exclude_state then refuse(at .. ".exclude_state", "is not supported") end
   local keys <const>, times <const> = m.modality_keys, m.delta_indices
   if not columns.is_list(keys) then refuse(at .. ".modality_keys", "must list names") end
   for _, key in ipairs(keys) do
@@ -144,5 +162,5 @@ return {
               limits = sent.limits, outputs = sent.outputs },
   norm    = { mode = "none" },
   prompt  = { input = language.modality_keys[1],
-              template = (flag("formalize_language", true) and "eagle_words" or "eagle_behind") .. #cameras },
+              template = (flag("formalize_language", true) and kind.words or kind.as_it_is) .. #cameras },
 }
