@@ -19,7 +19,8 @@ local own <const> = given.processor.processor_kwargs
 -- where a file is silent, and whether pictures come out of the resize as the model takes them.
 local kind <const> = ({
   Gr00tN1d6 = { type = "eagle", words = "eagle_words", as_it_is = "eagle_behind", boxes = true },
-  Gr00tN1d7 = { type = "qwen", words = "qwen3_vl_words", as_it_is = "qwen3_vl", boxes = false, wide = 132, exact = true },
+  Gr00tN1d7 = { type = "qwen", words = "qwen3_vl_words", as_it_is = "qwen3_vl", boxes = false, wide = 132,
+                exact = true },
 })[given.config.model_type or ""]
 if not kind then
   error("config.json: model_type: must be Gr00tN1d6 or Gr00tN1d7, is " .. tostring(given.config.model_type), 0)
