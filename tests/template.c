@@ -254,6 +254,47 @@ TEST(templates_are_strict)
     tec_arena_finish(&arena);
 }
 
+/* Recorded from transformers with the template of Qwen3-VL (tests/fixtures/make_qwen3_vl_chat.py).
+ */
+TEST(chats_of_pictures_are_those_of_transformers)
+{
+    enum { ROOM = 256 };
+    struct tec_template *t = NULL;
+    struct tec_tokenizer *tokenizer = NULL;
+    json_t *templates = NULL, *one;
+    json_t *cases = json_load_file("tests/fixtures/groot/qwen3_vl_chat.json", 0, NULL);
+    size_t i, k;
+    int ids[ROOM];
+    char name[32];
+    tec_arena_init(&arena, &heap);
+    REQUIRE(json_array_size(cases) == 20);
+    REQUIRE(tec_lua_read(&templates, "pipelines/models/prompts.lua", "pipelines/models", &heap,
+                         &err) == TEC_OK);
+    REQUIRE(tec_tokenizer_open(&tokenizer, "tests/golden/groot/prepost/eagle_tiny", &heap, &err) ==
+            TEC_OK);
+    json_array_foreach(cases, i, one)
+    {
+        const json_t *task = json_object_get(one, "task"), *want = json_object_get(one, "ids");
+        const struct tec_template_values values = {
+            {{json_string_value(task), json_string_length(task), false}}, 1, NULL, 0};
+        size_t n = 0, same = 0;
+        snprintf(name, sizeof name, "qwen3_vl%s%d",
+                 json_is_true(json_object_get(one, "words")) ? "_words" : "",
+                 (int)json_integer_value(json_object_get(one, "pictures")));
+        REQUIRE(tec_template_parse(&t, templates, name, "p.lua", &arena, &err) == TEC_OK);
+        REQUIRE(tec_template_encode(t, tokenizer, &values, ids, ROOM, &n, &arena, &err) == TEC_OK);
+        for (k = 0; k < n && k < ROOM; k++)
+            same += ids[k] == (int)json_integer_value(json_array_get(want, k));
+        CHECK_INT(n, ==, json_array_size(want));
+        CHECK_INT(same, ==, n);
+    }
+    json_decref(cases);
+    json_decref(templates);
+    tec_tokenizer_close(tokenizer);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+}
+
 TEST(shipped_templates_parse)
 {
     static const char *const names[] = {"plain", "with_state", "as_it_is", "openvla", "chatml"};
