@@ -1,6 +1,6 @@
 /* two_memories.c - two memories in one prompt, of one session and of several: what one of them has
  * computed is read by its worker before the other computes in the same place of the plan, so that
- * the keys kept are its own. */
+ * the keys kept are its own. One memory that two nodes load from, and a draft behind one. */
 #include "graph/run/engine/engine.h"
 #include "graph/run/recall/memory_own.h"
 #include "tests/box.h"
@@ -115,16 +115,14 @@ static int settle(struct tec_engine *engine)
     return both;
 }
 
-static struct tec_engine *opened(const char *sessions, struct tec_pipeline **pipeline)
+static struct tec_engine *opened_of(const char *path, const char *sessions,
+                                    struct tec_pipeline **pipeline)
 {
     struct tec_engine *engine;
     struct tec_diagnostics d;
     const char *set[] = {"resources.mem.store=unused", sessions};
-    const struct tec_load_options load = {.path = TECTUM_SOURCE
-                                          "/pipelines/graphs/g11_two_memories.lua",
-                                          .root = TECTUM_SOURCE "/pipelines",
-                                          .set = set,
-                                          .n_set = 2};
+    const struct tec_load_options load = {
+        .path = path, .root = TECTUM_SOURCE "/pipelines", .set = set, .n_set = 2};
     tec_diagnostics_init(&d, &heap);
     REQUIRE(tec_pipeline_load(pipeline, &load, &heap, &d, &err) == TEC_OK);
     tec_diagnostics_finish(&d);
@@ -140,7 +138,15 @@ static struct tec_engine *opened(const char *sessions, struct tec_pipeline **pip
     enum tec_status status = tec_engine_open(&engine, &options, &heap, &err);
     if (status != TEC_OK)
         fprintf(stderr, "# %s\n", err.message);
-    REQUIRE(status == TEC_OK && engine->n_memories == 2);
+    REQUIRE(status == TEC_OK);
+    return engine;
+}
+
+static struct tec_engine *opened(const char *sessions, struct tec_pipeline **pipeline)
+{
+    struct tec_engine *engine =
+        opened_of(TECTUM_SOURCE "/pipelines/graphs/g11_two_memories.lua", sessions, pipeline);
+    REQUIRE(engine->n_memories == 2);
     return engine;
 }
 
@@ -199,6 +205,102 @@ TEST(what_another_session_has_is_taken_over_behind_the_frame)
     for (int m = 0; m < 2; m++) {
         CHECK(tec_memory_counts(memory_of(engine, m, 1)).shared == 1);
         CHECK(kept_right(engine, memory_of(engine, m, 1)));
+    }
+    tec_engine_close(engine);
+    tec_pipeline_free(pipeline);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* --- one memory, two nodes ------------------------------------------------------------------- */
+
+/* What an arm and its planner see, with a new fact. */
+static void tell_arm(struct tec_engine *engine, int session, int round,
+                     struct tec_frame_input *input)
+{
+    static uint8_t picture[56 * 56 * 3];
+    static float state[8];
+    static int32_t words[4] = {3, 4, 5, 6};
+    char past[100];
+    snprintf(past, sizeof past, "{\"put\": {\"cup\": \"the cup of %d is at %d\"}}", session, round);
+    const struct tec_value given[] = {
+        text_value("past", past),
+        {"front", TEC_VALUE_U8, 3, {56, 56, 3}, picture, sizeof picture},
+        {"state", TEC_VALUE_F32, 1, {8}, state, sizeof state},
+        {"prompt#ids", TEC_VALUE_I32, 1, {4}, words, sizeof words},
+        text_value("prompt", "cup"),
+        {"goal#ids", TEC_VALUE_I32, 1, {4}, words, sizeof words},
+        text_value("goal", "cup")};
+    int n = tec_pipeline_find_node(engine->options.pipeline, "think") < 0 ? 5 : 7;
+    enum tec_status status = tec_session_observe(engine->sessions[session], given, (size_t)n, NULL,
+                                                 round, 0, input, NULL, &err);
+    if (status != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(status == TEC_OK);
+}
+
+/* Every text is made in its frame. */
+static enum tec_status at_once(void *self, const struct tec_frame_view *view,
+                               struct tec_decision *decision, struct tec_error *error)
+{
+    (void)self, (void)view, (void)error;
+    for (int i = 0; i < decision->n_rows; i++)
+        decision->rows[i].k = 4;
+    for (int i = 0; i < TEC_MAX_NODES; i++)
+        decision->nodes[i].slices = 1000;
+    return TEC_OK;
+}
+
+/* Prompts wait for the planner's prefill, in rooms that go from session to session. */
+TEST(two_nodes_that_load_from_one_memory_are_told_the_same)
+{
+    enum { SESSIONS = 3 };
+    const struct timespec rest = {0, 1000000};
+    struct tec_pipeline *pipeline;
+    struct tec_engine *engine =
+        opened_of(TECTUM_SOURCE "/tests/pipelines/two_load.lua", "frame.sessions=3", &pipeline);
+    struct tec_frame_input input;
+    REQUIRE(engine->n_memories == 2);
+    CHECK_STR(tec_memory_name(engine->memories[0]), "mem");
+    CHECK_STR(tec_memory_name(engine->memories[1]), "mem.recall2");
+    tec_loop_set_planner(engine->loop, &(struct tec_planner){"at_once", NULL, .plan = at_once});
+    for (int round = 0; round < 4; round++)
+        for (int s = 0; s < SESSIONS; s++) {
+            tell_arm(engine, s, round, &input);
+            run_frame(engine, s, &input);
+            (void)settle(engine);
+            for (int i = 0; i < LOOKS && tec_loop_requests(engine->loop); i++) {
+                run_frame(engine, s, NULL);
+                nanosleep(&rest, NULL); /* slices come when their keys have */
+            }
+            CHECK_INT(tec_loop_requests(engine->loop), ==, 0);
+        }
+    for (int s = 0; s < SESSIONS; s++) {
+        struct tec_store_segment_view a, b;
+        CHECK(tec_store_view(memory_of(engine, 0, s)->store, 0, &a));
+        CHECK(tec_store_view(memory_of(engine, 1, s)->store, 0, &b));
+        CHECK(a.text_bytes == b.text_bytes && memcmp(a.text, b.text, a.text_bytes) == 0);
+    }
+    tec_engine_close(engine);
+    tec_pipeline_free(pipeline);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(a_draft_has_the_prompt_that_it_proposes_to_with_its_segments)
+{
+    struct tec_pipeline *pipeline;
+    struct tec_engine *engine = opened_of(TECTUM_SOURCE "/tests/pipelines/draft_remembers.lua",
+                                          "frame.sessions=1", &pipeline);
+    struct tec_frame_input input;
+    for (int round = 0; round < 3; round++) {
+        tell_arm(engine, 0, round, &input);
+        const struct tec_chain_input *its = &input.chains[0], *draft = &input.chains[1];
+        CHECK(its->memory && its->memory->n_segments > 0 && !draft->memory);
+        CHECK_INT(its->prefix.n_text, >, 4);
+        CHECK_INT(draft->prefix.n_text, ==, its->prefix.n_text);
+        CHECK(memcmp(draft->prefix.ids, its->prefix.ids,
+                     (size_t)its->prefix.n_text * sizeof *its->prefix.ids) == 0);
+        CHECK_INT(draft->prefix.n_pictures, ==, its->prefix.n_pictures);
+        run_frame(engine, 0, &input);
     }
     tec_engine_close(engine);
     tec_pipeline_free(pipeline);

@@ -44,8 +44,8 @@ static enum tec_status run(struct tec_chain_memory *c, int region,
 {
     struct tec_error err = {TEC_OK, ""};
     enum tec_status status = tec_memory_begin(c, region, input, &err);
-    if (status == TEC_OK)
-        status = tec_memory_layers(c, 0, c->recall.layers, &err);
+    for (int layer = 0; status == TEC_OK && layer < c->recall.layers; layer++)
+        status = tec_memory_layer(c, layer, &err);
     return tec_memory_end(c, status, &err);
 }
 
@@ -126,19 +126,23 @@ static void slice(struct tec_chain_memory *c, struct tec_slice_launch *launch,
     struct tec_error err = {TEC_OK, ""};
     enum tec_status status = TEC_OK;
     int n = tec_part_slices(tec_plan_part(c->plan, TEC_PART_PREFIX, 0)), layers = c->recall.layers;
-    int from = (int)((int64_t)at * layers / n), to = (int)((int64_t)(at + 1) * layers / n);
+    int to = (int)((int64_t)(at + 1) * layers / n);
+    bool waits = n == 1 || c->patient;
     replay->start_ns = tec_clock_now(&real);
     int64_t waited_ns = at == 0 && !c->runs ? 0 : c->recall.times.waited;
     *state = TEC_SLICE_DONE;
-    if (at == 0 && !c->runs)
+    if (at == 0 && !c->runs) {
         status = tec_memory_begin(c, region, input, &err);
-    if (status == TEC_OK && n > 1 && !c->patient && !tec_memory_ready(c, from, to)) {
+        c->layer = 0;
+    }
+    for (; status == TEC_OK && c->layer < to && (waits || tec_memory_ready(c, c->layer));
+         c->layer++)
+        status = tec_memory_layer(c, c->layer, &err);
+    if (status == TEC_OK && c->layer < to) {
         *state = TEC_SLICE_LATER;
         end_at(replay, TEC_OK);
         return;
     }
-    if (status == TEC_OK)
-        status = tec_memory_layers(c, from, to, &err);
     replay->waited_ns = c->recall.times.waited - waited_ns;
     if (status != TEC_OK || at == n - 1)
         status = tec_memory_end(c, status, &err);

@@ -150,6 +150,7 @@ struct tec_chain_memory {
     struct tec_recall recall;
     bool patient;                           /* a slice waits for what is kept */
     bool audit, runs;                       /* runs: a recall is begun and not done */
+    int layer;                              /* of it: those before this one are done */
     const struct tec_memory_prompt *prompt; /* of the running recall */
     struct tec_recall_rule rules[TEC_MAX_MEMORIES];
     bool fed[TEC_MAX_MEMORIES];       /* kept pieces are brought to it */
@@ -251,14 +252,15 @@ enum tec_status tec_memory_take(struct tec_memory_shared *shared, struct tec_pla
 void tec_memory_fill_stores(struct tec_memory_shared *shared);
 
 /* memory_recall.c: a prompt of segments in steps, on the frame thread. begin, with what is kept or
- * whole; layers from .. to; end, whatever failed before: TEC_NOT_FOUND where kept KV was gone, and
- * the region holds no prompt. ready: nothing of those layers would be waited for. hold: a prompt
- * that is done, where the next one may hold on to its keys. */
+ * whole; its layers in order; end, whatever failed before: TEC_NOT_FOUND where kept KV was gone,
+ * and the region holds no prompt. ready: nothing of a layer would be waited for, which is known
+ * when the one before is done. hold: a prompt that is done, where the next one may hold on to its
+ * keys.
+ */
 enum tec_status tec_memory_begin(struct tec_chain_memory *c, int region,
                                  const struct tec_chain_input *input, struct tec_error *err);
-bool tec_memory_ready(const struct tec_chain_memory *c, int from, int to);
-enum tec_status tec_memory_layers(struct tec_chain_memory *c, int from, int to,
-                                  struct tec_error *err);
+bool tec_memory_ready(const struct tec_chain_memory *c, int layer);
+enum tec_status tec_memory_layer(struct tec_chain_memory *c, int layer, struct tec_error *err);
 enum tec_status tec_memory_end(struct tec_chain_memory *c, enum tec_status status,
                                struct tec_error *err);
 void tec_memory_hold(struct tec_chain_memory *c, int region, const struct tec_prefix_input *o);

@@ -57,12 +57,11 @@ static bool wait(void *self, int layer)
     return all;
 }
 
-bool tec_memory_ready(const struct tec_chain_memory *c, int from, int to)
+bool tec_memory_ready(const struct tec_chain_memory *c, int layer)
 {
     bool all = true;
-    for (int m = 0; m < c->n; m++)
-        for (int layer = from; c->runs && c->fed[m] && layer < to; layer++)
-            all &= tec_prefetch_ready(in(c, m)->frame.prefetch, layer);
+    for (int m = 0; m < c->n && c->runs; m++)
+        all &= !c->fed[m] || tec_prefetch_ready(in(c, m)->frame.prefetch, layer);
     return all;
 }
 
@@ -252,11 +251,9 @@ enum tec_status tec_memory_begin(struct tec_chain_memory *c, int region,
     return status == TEC_OK ? start(c, region, o, err) : status;
 }
 
-enum tec_status tec_memory_layers(struct tec_chain_memory *c, int from, int to,
-                                  struct tec_error *err)
+enum tec_status tec_memory_layer(struct tec_chain_memory *c, int layer, struct tec_error *err)
 {
-    for (int layer = from; layer < to; layer++)
-        TEC_TRY(tec_recall_layer(&c->recall, layer, err));
+    TEC_TRY(tec_recall_layer(&c->recall, layer, err));
     return tec_device_failure(c->plan->device, err);
 }
 
