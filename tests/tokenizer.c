@@ -628,6 +628,33 @@ TEST(added_tokens_and_white_space_as_the_reference)
     check_ids(file, "\n\t\n\ta", both, 5);
 }
 
+/* Ids are those of the tokenizers package 0.22.2. */
+TEST(words_and_marks_are_cut_as_the_reference)
+{
+    static const char file[] =
+        "{\"version\":\"1.0\",\"added_tokens\":[],\"pre_tokenizer\":{%s},\"model\":{\"type\":"
+        "\"BPE\","
+        "\"ignore_merges\":true,\"unk_token\":\"?\",\"merges\":[],\"vocab\":{\"ab_c\":0,\"ab\":1,"
+        "\" ab\":2,\"b\":3,\"?\":4}}}";
+    static const struct {
+        const char *step;
+        int ids[16];
+        size_t n;
+    } cases[] = {
+        {"\"type\":\"Whitespace\"", {0, 4, 4, 4, 4, 4, 4, 1}, 8},
+        {"\"type\":\"Punctuation\"", {1, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2}, 11},
+        {"\"type\":\"Punctuation\",\"behavior\":\"Removed\"", {1, 4, 4, 4, 4, 2}, 6},
+        {"\"type\":\"CharDelimiterSplit\",\"delimiter\":\"a\"",
+         {3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 3},
+         12},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char whole[sizeof file + 64];
+        snprintf(whole, sizeof whole, file, cases[i].step);
+        check_ids(whole, "ab_c, (d)\u200D! ab", cases[i].ids, cases[i].n);
+    }
+}
+
 /* U+1DF8 is of Unicode 10, and its class is above that of U+034E. */
 TEST(marks_behind_unicode_9_keep_their_place)
 {

@@ -121,6 +121,38 @@ static enum tec_status read_whitespace(struct tec_json *j, const json_t *step, s
     return TEC_OK;
 }
 
+static enum tec_status read_words(struct tec_json *j, const json_t *step, struct tec_split *s,
+                                  struct tec_error *err)
+{
+    (void)j;
+    (void)step;
+    (void)err;
+    s->kind = TEC_SPLIT_WORDS;
+    return TEC_OK;
+}
+
+static enum tec_status read_punctuation(struct tec_json *j, const json_t *step, struct tec_split *s,
+                                        struct tec_error *err)
+{
+    const char *behavior;
+    (void)j;
+    TEC_TRY(tec_tokenizer_json_string(step, "behavior", where, &behavior, err));
+    s->kind = TEC_SPLIT_MARKS;
+    s->where =
+        behavior && strcmp(behavior, "Removed") == 0 ? TEC_SPLIT_REMOVED : TEC_SPLIT_ISOLATED;
+    return s->where == TEC_SPLIT_REMOVED || !behavior || strcmp(behavior, "Isolated") == 0
+               ? TEC_OK
+               : tec_fail(err, TEC_UNSUPPORTED, "pre_tokenizer: Punctuation as %.40s", behavior);
+}
+
+static enum tec_status read_character(struct tec_json *j, const json_t *step, struct tec_split *s,
+                                      struct tec_error *err)
+{
+    const char *text;
+    TEC_TRY(tec_tokenizer_json_string(step, "delimiter", where, &text, err));
+    return read_delimiter(j, s, text ? text : "", "Removed", false, err);
+}
+
 static enum tec_status read_digits(struct tec_json *j, const json_t *step, struct tec_split *s,
                                    struct tec_error *err)
 {
@@ -141,6 +173,9 @@ static enum tec_status read_step(struct tec_json *j, const json_t *step, struct 
         {"Metaspace", read_metaspace},
         {"BertPreTokenizer", read_bert},
         {"WhitespaceSplit", read_whitespace},
+        {"Whitespace", read_words},
+        {"Punctuation", read_punctuation},
+        {"CharDelimiterSplit", read_character},
         {"Digits", read_digits},
     };
     struct tec_tokenizer *t = j->t;

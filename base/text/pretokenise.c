@@ -98,6 +98,34 @@ static void by_whitespace(const struct tec_split *step, struct tec_pretoken word
     by_class(TEC_CLASS_SPACE, 0, word, c);
 }
 
+/* White space is a kind of its own, and dropped. */
+static void by_words(const struct tec_split *step, struct tec_pretoken word, struct cut *c)
+{
+    enum { SPACE, INSIDE, OTHER } before = SPACE, now;
+    const char *s = word.text.at;
+    size_t start = 0;
+    (void)step;
+    for (size_t at = 0, bytes; at < word.text.n; at += bytes, before = now) {
+        uint32_t code = tec_utf8_get(s + at, &bytes);
+        now = tec_unicode_class(code) & TEC_CLASS_SPACE ? SPACE
+              : tec_unicode_word(code)                  ? INSIDE
+                                                        : OTHER;
+        if (now == before)
+            continue;
+        if (before != SPACE)
+            add(c, s + start, at - start, word.first && start == 0);
+        start = at;
+    }
+    if (before != SPACE)
+        add(c, s + start, word.text.n - start, word.first && start == 0);
+}
+
+static void by_marks(const struct tec_split *step, struct tec_pretoken word, struct cut *c)
+{
+    bool removed = step->where == TEC_SPLIT_REMOVED;
+    by_class(removed ? TEC_CLASS_BERT_PUNCTUATION : 0, TEC_CLASS_BERT_PUNCTUATION, word, c);
+}
+
 static void by_digits(const struct tec_split *step, struct tec_pretoken word, struct cut *c)
 {
     const char *s = word.text.at;
@@ -172,6 +200,7 @@ enum tec_status tec_pretokenise(const struct tec_split *steps, int n_steps,
     static void (*const run[])(const struct tec_split *, struct tec_pretoken, struct cut *) = {
         [TEC_SPLIT_PATTERN] = by_pattern,     [TEC_SPLIT_STRING] = by_string,
         [TEC_SPLIT_BERT] = by_bert,           [TEC_SPLIT_WHITESPACE] = by_whitespace,
+        [TEC_SPLIT_WORDS] = by_words,         [TEC_SPLIT_MARKS] = by_marks,
         [TEC_SPLIT_METASPACE] = by_metaspace, [TEC_SPLIT_DIGITS] = by_digits,
         [TEC_SPLIT_BYTES] = by_bytes,
     };

@@ -14,6 +14,8 @@ enum tec_split_kind {
     TEC_SPLIT_STRING,     /* at every `delimiter`, by `where` */
     TEC_SPLIT_BERT,       /* at white space, and around each punctuation character */
     TEC_SPLIT_WHITESPACE, /* at white space, which is dropped */
+    TEC_SPLIT_WORDS,      /* the same, and where characters of words meet others */
+    TEC_SPLIT_MARKS,      /* around each punctuation character, which is dropped if REMOVED */
     TEC_SPLIT_METASPACE,  /* spaces to `delimiter`, one before the word; then before each of them */
     TEC_SPLIT_DIGITS,     /* runs of numbers from the rest, or each number by itself (`cut`) */
     TEC_SPLIT_BYTES,      /* a space before the word (if `prefix`), then `pattern` (may be NULL) */
