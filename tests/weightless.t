@@ -65,6 +65,14 @@ says "does not describe its robot"
 echo '{"weight_map": {"a": "model-1.safetensors"}}' >"$W/pi0/pretrained_model/model.safetensors.index.json"
 tectum check "$W/pi0" --random-weights 1; ok $? "an index without its shards"
 
+# An adapter's folder says all that its base's would.
+strip "$C/metaworld_smolvla" adapter
+echo '{"base_model_name_or_path": "owner/nowhere"}' >"$W/adapter/adapter_config.json"
+sed -i 's/"use_peft": false/"use_peft": true/' "$W/adapter/config.json"
+HF_HUB_CACHE=$W tectum check "$W/adapter" --random-weights 1; ok $? "an adapter without its base"
+plan >"$W/bare"
+tectum check "$C/metaworld_smolvla"; plan | cmp -s - "$W/bare"; ok $? "an adapter without its base: the bytes of the whole folder"
+
 # The published language model is known; another one must be there.
 sed -i 's/"vlm_model_name": .*/"vlm_model_name": "HuggingFaceTB\/SmolVLM2-500M-Video-Instruct",/' \
     "$W/smolvla_vlm/pretrained_model/config.json"

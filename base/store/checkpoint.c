@@ -313,7 +313,7 @@ static enum tec_status find_folders(struct tec_checkpoint *c, const char *given,
     if (tec_path_is_adapter(c->base) && given)
         return tec_fail(err, TEC_INVALID, "%s: this is an adapter itself, and so is %s", c->path,
                         given);
-    if (tec_path_is_adapter(c->base)) {
+    if (tec_path_is_adapter(c->base) && !c->bare) {
         *adapter = c->base;
         const char *file = tec_arena_printf(&c->arena, "%s/adapter_config.json", c->base);
         if (!file)

@@ -34,7 +34,7 @@ end
 for _, name in ipairs(kind.off or {}) do
   if config[name] then refuse(CONFIG .. name, "is not supported") end
 end
-if config.use_peft and not given.adapter then
+if config.use_peft and not given.adapter and not given.bare then
   refuse(CONFIG .. "use_peft", "the folder has no adapter: adapter_config.json and adapter_model.safetensors, without "
          .. "model.safetensors")
 end
