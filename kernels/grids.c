@@ -170,8 +170,12 @@ static void of_attention(const struct reporter *to, struct tec_grid *g)
     attention_blocks(a, &g->attention.plan, g->blocks);
     g->threads = THREADS;
     g->shared = g->attention.shared;
-    g->registers = g->attention.m == 64 && bf16 && a->head_dim > 64 ? 232 : 128;
-    g->what = g->attention.m == 64 ? "64 rows" : g->attention.m == 32 ? "32 rows" : "16 rows";
+    g->terms = g->attention.terms;
+    g->registers = g->terms ? 216 : g->attention.m == 64 && bf16 && a->head_dim > 64 ? 232 : 128;
+    g->what = g->attention.m == 64   ? (g->terms ? "64 rows, terms" : "64 rows")
+              : g->attention.m == 32 ? "32 rows"
+              : g->terms             ? "16 rows, terms"
+                                     : "16 rows";
     report(to, g);
 }
 

@@ -6,6 +6,7 @@
  * chain of fused multiply-adds in key order within a block of 64. Sums of the answer wait in `out`
  * from one chunk to the next. */
 #include "kernels/cuda/attention_share.cuh"
+#include "kernels/cuda/attention_terms.h"
 #include "kernels/cuda/attention_wide.cuh"
 
 enum { SIDE = 16, P_LD = F32_P_LD };
@@ -368,7 +369,9 @@ void tec_cuda_attention_f32(const struct tec_attention_args *a, struct tec_cuda_
     }
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
     struct attention_choice c = attention_choose_f32(a, &facts);
-    if (dim <= 16)
+    if (c.terms)
+        tec_cuda_attention_terms(a, &c, launch);
+    else if (dim <= 16)
         start<4, 1, 64>(a, &c, launch);
     else if (dim <= 64)
         start<4, 4, 64>(a, &c, launch);

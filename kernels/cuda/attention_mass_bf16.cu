@@ -13,7 +13,7 @@
  *
  * One order of sums for every row, whatever the tile: the keys of a range within a block in four
  * chains, blocks in order; heads of a row in order, MASS_HEADS at a time. */
-#include "kernels/cuda/attention_bf16_scores.cuh"
+#include "kernels/cuda/attention_mma_scores.cuh"
 #include "kernels/cuda/attention_mass.cuh"
 
 /* RAISE: e^40 times 2^31 keys are far from infinity. */

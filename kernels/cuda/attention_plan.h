@@ -119,9 +119,10 @@ static inline size_t bf16_shared_size(int m, int stages, int head_dim)
            (size_t)m * (8 + 8 + 1) * sizeof(float) + (4 + JOB) * sizeof(int);
 }
 
-/* Packed rows of a tile, stages of keys and values, and the plan. */
+/* Packed rows of a tile, stages of keys and values, bf16 terms of what float32 memory holds (0: the
+ * multiplies are float32's, or memory is bf16), and the plan. */
 struct attention_choice {
-    int m, stages;
+    int m, stages, terms;
     size_t shared;
     struct attention_plan plan;
 };
@@ -132,7 +133,7 @@ static inline struct attention_choice attention_choose_bf16(const struct tec_att
                                                             const struct tec_cuda_facts *f)
 {
     int dim = a->head_dim;
-    struct attention_choice c = {64, dim <= 64 ? 2 : 1, 0, attention_tiles(a, 64)};
+    struct attention_choice c = {64, dim <= 64 ? 2 : 1, 0, 0, attention_tiles(a, 64)};
     c.shared = bf16_shared_size(c.m, c.stages, dim);
     if (c.shared <= shared_limit(f->capability) &&
         attention_tile_count(a, &c.plan) >= 2 * f->processors)
@@ -218,12 +219,40 @@ static inline size_t f32_shared_size(int m, int piece, int head_dim)
            (4 + JOB) * sizeof(int);
 }
 
+/* Heads of at most TERMS_WIDE columns are multiplied as terms, where that will do; TERMS_NARROW: of
+ * large tiles' instances. */
+enum { TERMS_NARROW = 80, TERMS_WIDE = 128 };
+
+/* Both terms of a block of keys, then of its values, have the place of one stage of bf16 memory.
+ * Each tile splits all keys into terms: so large tiles, unless small ones find room all at once. */
+static inline struct attention_choice attention_choose_terms(const struct tec_attention_args *a,
+                                                             const struct tec_cuda_facts *f)
+{
+    struct attention_choice c = {16, 1, 2, 0, attention_tiles(a, 16)};
+    if (attention_tile_count(a, &c.plan) <= f->processors) {
+        attention_split(a, f, &c.plan);
+    } else {
+        c.m = 64;
+        c.plan = attention_tiles(a, c.m);
+    }
+    c.shared = bf16_shared_size(c.m, c.stages, a->head_dim);
+    return c;
+}
+
+/* Whether sums of the answer are in registers, not in `out`, from one chunk to the next. */
+static inline bool attention_keeps_answer(const struct attention_choice *c, int head_dim)
+{
+    return c->terms && (c->m == 16 || head_dim <= TERMS_NARROW);
+}
+
 /* `stages`: keys of a piece. */
 static inline struct attention_choice attention_choose_f32(const struct tec_attention_args *a,
                                                            const struct tec_cuda_facts *f)
 {
     int dim = a->head_dim, m = dim <= 80 ? 64 : dim <= 128 ? 32 : 16;
-    struct attention_choice c = {m, dim <= 128 ? 64 : 16, 0, attention_tiles(a, m)};
+    if (a->terms == 2 && dim <= TERMS_WIDE)
+        return attention_choose_terms(a, f);
+    struct attention_choice c = {m, dim <= 128 ? 64 : 16, 0, 0, attention_tiles(a, m)};
     c.shared = f32_shared_size(m, c.stages, dim);
     attention_split(a, f, &c.plan);
     return c;

@@ -32,7 +32,8 @@ static const struct case_shape edges[] = {{1, 1, 1, 1, 1, 1, CASE_ALL, false, fa
                                           {20, 1, 500, 7, 1, 128, CASE_FORKED, true, true},
                                           {5, 9, 150, 4, 4, 33, CASE_FORKED, false, true},
                                           {30, 3, 200, 2, 1, 40, CASE_FORKED, false, true}};
-enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8 };
+/* Heads beyond BY_TERMS columns are not read as terms. */
+enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8, BY_TERMS = 128 };
 
 /* Softmax over all keys at once in float64, and how far float32 may be from it.
  *
@@ -53,20 +54,30 @@ enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8 };
  * `split` is half of what terms lose, and 1.2 and 140 are those of one term, as all is counted
  * twice: a score's errors are doubled on both sides of the line (2.4 dim + 128, and 2 dim of the
  * chain above, are more than the 2.2 dim + 128 that are needed), and a probability is cut and lost
- * above the line alone (280 + 128 are more than 8 instructions of 34, and 128). */
+ * above the line alone (280 + 128 are more than 8 instructions of 34, and 128).
+ *
+ * Float32 memory by terms: a number less its two terms is at most 2^-18 of it, either low term
+ * 2^-9. So a product of three of terms lacks three times 2^-18 of it, 192 units of 2^-24: `split`
+ * is 96. The low products of a score have sums of their own, 2^-8 as large, whose cuts are 0.02
+ * units a column (of the 2.4 - 2.2 above). A block's 12 instructions for values may cut 12 times 34
+ * units: 204 twice. Of a value whose low term is not normal, half of the smallest bf16 is `lost`.
+ */
 struct answer {
-    double value[512], size[512], relative, cuda;
+    double value[512], size[512], relative, cuda, lost;
 };
 
-static void derive_bounds(struct answer *y, int dim, int keys, double terms, double range,
-                          bool bf16)
+static void derive_bounds(struct answer *y, const struct attention_case *w, int keys, double terms,
+                          double range)
 {
-    int blocks = (keys + 63) / 64;
-    double split = 64, each = ldexp((dim + 4) * terms + range, -24) * 2;
+    int dim = w->a.head_dim, blocks = (keys + 63) / 64;
+    bool by_terms = !w->bf16 && w->a.terms == 2;
+    double split = by_terms ? 96 : 64, cuts = by_terms ? 204 : 140;
+    double each = ldexp((dim + 4) * terms + range, -24) * 2;
+    y->lost = by_terms ? ldexp(1, -134) : 0;
     y->relative = 2 * (each + ldexp(4 + 4 * blocks, -24)) + 2 * ldexp(keys + blocks + 4, -24);
     y->cuda = y->relative + 2 * ldexp(4 * blocks, -24);
-    if (bf16)
-        y->cuda += 2 * ldexp((1.2 * dim + split) * terms, -24) * 2 + 2 * ldexp(140 + split, -24);
+    if (w->bf16 || by_terms)
+        y->cuda += 2 * ldexp((1.2 * dim + split) * terms, -24) * 2 + 2 * ldexp(cuts + split, -24);
 }
 
 static void solve(const struct attention_case *w, int row, int head, struct answer *y)
@@ -116,14 +127,14 @@ static void solve(const struct attention_case *w, int row, int head, struct answ
         y->value[d] /= sum;
         y->size[d] /= sum;
     }
-    derive_bounds(y, dim, keys, worst, fmin(top - low, 105), w->bf16);
+    derive_bounds(y, w, keys, worst, fmin(top - low, 105));
     free(score);
 }
 
-static double bound_of(const struct attention_case *w, const struct answer *y, int d,
-                       double relative)
+static double bound_of(const struct attention_case *w, const struct answer *y, int d, bool cuda)
 {
-    double bound = relative * y->size[d] + ldexp(1, -140);
+    double bound = (cuda ? y->cuda : y->relative) * y->size[d] + ldexp(1, -140);
+    bound += cuda ? y->lost : 0;
     if (w->a.round)
         bound += ldexp(fabs(y->value[d]) + bound, -8) + ldexp(1, -133);
     return bound;
@@ -137,11 +148,11 @@ static void compare(struct conform *c, const struct attention_case *w, int row, 
     for (int d = 0; d < a->head_dim; d++) {
         size_t at = (size_t)row * (size_t)a->ldo + (size_t)(head * a->head_dim + d);
         conform_close(c, (double)((const float *)c->got[0])[at], y.value[d],
-                      bound_of(w, &y, d, case_on_cuda(c) ? y.cuda : y.relative),
-                      "row %d (sees %d) head %d d %d", row, a->visible[row], head, d);
+                      bound_of(w, &y, d, case_on_cuda(c)), "row %d (sees %d) head %d d %d", row,
+                      a->visible[row], head, d);
         conform_close(c, (double)((const float *)c->want[0])[at], y.value[d],
-                      bound_of(w, &y, d, y.relative), "reference row %d (sees %d) head %d d %d",
-                      row, a->visible[row], head, d);
+                      bound_of(w, &y, d, false), "reference row %d (sees %d) head %d d %d", row,
+                      a->visible[row], head, d);
     }
 }
 
@@ -224,10 +235,11 @@ static void add_bias(struct conform *c, struct attention_case *w, struct case_sh
     a->pos = pos;
 }
 
-static void attention_shape(struct conform *c, struct case_shape s, bool bf16,
+static void attention_shape(struct conform *c, struct case_shape s, bool bf16, int terms,
                             enum conform_family family)
 {
     struct attention_case w = case_build(c, s, bf16, family);
+    w.a.terms = terms;
     if (conform_int(0, 3) == 0)
         add_bias(c, &w, s);
     struct conform_call call = call_of(&w);
@@ -242,10 +254,11 @@ static void attention_shape(struct conform *c, struct case_shape s, bool bf16,
 }
 
 /* Keys past some index are NaN and infinite: rows that do not see them keep their bytes. */
-static void hidden_keys(struct conform *c, bool bf16)
+static void hidden_keys(struct conform *c, bool bf16, int terms)
 {
     struct case_shape s = {1, 40, conform_int(60, 200), 4, 2, 24, CASE_ANY, false, false};
     struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
+    w.a.terms = terms;
     struct conform_call call = call_of(&w);
     int from = conform_int(1, w.length[0]);
     cuda_tier_plan_for(0, conform_int(0, 1)); /* small tiles or large ones */
@@ -265,10 +278,11 @@ static void hidden_keys(struct conform *c, bool bf16)
 }
 
 /* Scores that differ by far more than an exponential can show, either end first. */
-static void steep_scores(struct conform *c, bool bf16)
+static void steep_scores(struct conform *c, bool bf16, int terms)
 {
     struct case_shape s = {2, 8, 150, 2, 1, 16, CASE_ANY, false, false};
     struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
+    w.a.terms = terms;
     for (int r = 0; r < w.a.max_rows; r++)
         for (int i = 0; i < s.heads * s.dim; i++) {
             w.q[r * w.a.ldq + i] *= r % 2 ? 30.0F : 300.0F;
@@ -281,9 +295,10 @@ static void steep_scores(struct conform *c, bool bf16)
 }
 
 /* The real shapes. The reference would take seconds for the large ones: only fast is timed. */
-static void bench(struct conform *c, const char *name, struct case_shape s, bool bf16)
+static void bench(struct conform *c, const char *name, struct case_shape s, bool bf16, int terms)
 {
     struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
+    w.a.terms = terms;
     double best = 1e30, flops = 0, bytes = 0;
     for (int r = 0; r < w.a.max_rows; r++)
         flops += 4.0 * w.a.visible[r] * s.heads * s.dim;
@@ -308,10 +323,12 @@ static struct case_shape scaled(const struct conform *c, struct case_shape s)
     return s;
 }
 
-static void attention(struct conform *c, bool bf16)
+/* `terms`: 2 for what float32 memory may be read as. */
+static void all_shapes(struct conform *c, bool bf16, int terms)
 {
     for (int i = 0; i < EDGES; i++)
-        attention_shape(c, scaled(c, edges[i]), bf16, CONFORM_NORMAL);
+        if (terms == 0 || edges[i].dim <= BY_TERMS)
+            attention_shape(c, scaled(c, edges[i]), bf16, terms, CONFORM_NORMAL);
     for (int i = 0; i < conform_few(c, c->slow ? FEW : RANDOM); i++) {
         int kv_heads = conform_int(1, 3), dim = conform_int(1, conform_int(1, 100));
         struct case_shape s = {conform_int(1, 4),
@@ -323,22 +340,38 @@ static void attention(struct conform *c, bool bf16)
                                (enum case_view)conform_int(0, 2),
                                conform_int(0, 1),
                                false};
-        attention_shape(c, scaled(c, s), bf16, (enum conform_family)(i % CONFORM_FAMILIES));
+        attention_shape(c, scaled(c, s), bf16, terms, (enum conform_family)(i % CONFORM_FAMILIES));
     }
+    struct case_shape small = {1, 4, 2, 3, 1, 24, CASE_ALL, false, true};
+    for (int i = 0; i < 4; i++) /* some columns have nothing else; some have a window */
+        attention_shape(c, small, bf16, terms, CONFORM_DENORMAL);
     for (int i = 0; i < (c->slow ? 2 : 4); i++) {
-        hidden_keys(c, bf16);
-        steep_scores(c, bf16);
+        hidden_keys(c, bf16, terms);
+        steep_scores(c, bf16, terms);
     }
+}
+
+static void attention(struct conform *c, bool bf16)
+{
+    all_shapes(c, bf16, 0);
+    if (!bf16 && case_on_cuda(c)) /* elsewhere it is all the same */
+        all_shapes(c, bf16, 2);
     if (!c->bench)
         return;
-    bench(c, "prefix 532", (struct case_shape){1, 532, 532, 8, 1, 256, CASE_ALL, bf16, true}, bf16);
-    bench(c, "prefix 968", (struct case_shape){1, 968, 968, 8, 1, 256, CASE_ALL, bf16, true}, bf16);
-    bench(c, "vision 3 x 256", (struct case_shape){3, 256, 256, 16, 16, 72, CASE_ALL, bf16, true},
-          bf16);
-    bench(c, "actions 10", (struct case_shape){1, 10, 542, 8, 1, 256, CASE_ALL, bf16, true}, bf16);
-    bench(c, "actions 51", (struct case_shape){1, 51, 1019, 8, 1, 256, CASE_ALL, bf16, true}, bf16);
-    bench(c, "decode 1", (struct case_shape){1, 1, 1000, 8, 1, 256, CASE_ALL, bf16, true}, bf16);
-    bench(c, "decode 8", (struct case_shape){8, 1, 1000, 8, 1, 256, CASE_ALL, bf16, true}, bf16);
+    struct case_shape vision = {3, 256, 256, 16, 16, 72, CASE_ALL, bf16, true};
+    bench(c, "prefix 532", (struct case_shape){1, 532, 532, 8, 1, 256, CASE_ALL, bf16, true}, bf16,
+          0);
+    bench(c, "prefix 968", (struct case_shape){1, 968, 968, 8, 1, 256, CASE_ALL, bf16, true}, bf16,
+          0);
+    bench(c, "vision 3 x 256", vision, bf16, 0);
+    if (!bf16)
+        bench(c, "vision, terms", vision, bf16, 2);
+    bench(c, "actions 10", (struct case_shape){1, 10, 542, 8, 1, 256, CASE_ALL, bf16, true}, bf16,
+          0);
+    bench(c, "actions 51", (struct case_shape){1, 51, 1019, 8, 1, 256, CASE_ALL, bf16, true}, bf16,
+          0);
+    bench(c, "decode 1", (struct case_shape){1, 1, 1000, 8, 1, 256, CASE_ALL, bf16, true}, bf16, 0);
+    bench(c, "decode 8", (struct case_shape){8, 1, 1000, 8, 1, 256, CASE_ALL, bf16, true}, bf16, 0);
 }
 
 void conform_attention_f32(struct conform *c)

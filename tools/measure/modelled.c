@@ -35,9 +35,10 @@ static const double MMA_SHARE = 0.75, MMA_STEP = 0.3, MMA_AROUND = 1.5;
 
 /* Attention: a block of 64 keys with one and with two thread blocks on a multiprocessor, of 256
  * columns; what is around them; chunks into the answer, for 1024 numbers; a pass over what four
- * chunks left. Of float32 memory the share of the multiply-adds' rate. */
+ * chunks left. Of float32 memory the share of the multiply-adds' rate; where it is read as terms,
+ * which nobody measured, the operations that make them of a number. */
 static const double KEYS_ALONE = 2.3, KEYS_TWO = 3.45, KEYS_AROUND = 1.5;
-static const double FOLD = 1.4, COMBINE = 3.2, F32_SHARE = 0.125;
+static const double FOLD = 1.4, COMBINE = 3.2, F32_SHARE = 0.125, SPLIT_NUMBER = 5;
 
 /* Kernels of rows: a wait for what a row has, times `waits`. */
 static const double ROW_WAIT = 0.7;
@@ -278,11 +279,6 @@ static double terms_us(struct start *s)
 
 /* --- attention ------------------------------------------------------------------------------- */
 
-static bool by_terms(const struct start *s)
-{
-    return s->grid->kernel == TEC_KERNEL_attention_bf16 || s->changes->f32_by_terms;
-}
-
 /* Blocks of keys of a row, and chunks of them. */
 static int key_blocks(const struct start *s)
 {
@@ -309,6 +305,15 @@ static double packed_numbers(const struct start *s)
     return run_rows(s) * s->grid->attention.plan.heads * a->head_dim;
 }
 
+/* Float32 keys and values of a block: from the L2, and split into terms. */
+static double split_us(const struct start *s, int beside)
+{
+    const struct tec_attention_args *a = s->grid->args;
+    double numbers = 2.0 * KEYS * a->head_dim * beside;
+    double moved = 4 * numbers * s->chip->processors / (s->chip->l2_rate * 1e3 * L2_SHARE);
+    return larger(moved, multiply_us(s, 2 * SPLIT_NUMBER * numbers, s->peak->f32, 1.0));
+}
+
 static double one_attention(const struct start *s, int beside)
 {
     const struct tec_attention_args *a = s->grid->args;
@@ -318,12 +323,16 @@ static double one_attention(const struct start *s, int beside)
     int blocks = mine * CHUNK < key_blocks(s) ? mine * CHUNK : key_blocks(s);
     double keys = (beside > 1 ? KEYS_TWO * beside / 2 : KEYS_ALONE) * columns;
     double flop = 4.0 * s->grid->attention.m * KEYS * a->head_dim * beside;
-    if (!by_terms(s))
+    int terms = s->grid->attention.terms;
+    if (!terms && s->grid->kernel == TEC_KERNEL_attention_f32)
         return KEYS_AROUND * s->slower +
                blocks * multiply_us(s, flop, s->peak->f32, F32_SHARE * (beside > 1 ? 1.5 : 1));
     keys *= s->grid->attention.m > 16 ? 2 : 1;
-    keys = larger(keys * s->slower, multiply_us(s, 2 * flop, s->peak->bf16, MMA_SHARE));
-    double folds = plan->splits > 1 ? 0.0 : FOLD * mine * packed_numbers(s) / 1024;
+    keys =
+        larger(keys * s->slower, multiply_us(s, (terms ? 3 : 2) * flop, s->peak->bf16, MMA_SHARE));
+    keys += terms ? split_us(s, beside) : 0.0;
+    bool stays = plan->splits > 1 || attention_keeps_answer(&s->grid->attention, a->head_dim);
+    double folds = stays ? 0.0 : FOLD * mine * packed_numbers(s) / 1024;
     return (KEYS_AROUND + folds) * s->slower + keys * blocks;
 }
 
@@ -340,7 +349,8 @@ static double attention_us(struct start *s)
     int passes = ceil_div(shares, 4);
     if (shares > 1)
         sums = COMBINE * larger(packed_numbers(s) / 1024, 1) * passes * s->slower;
-    part(s, blocks, by_terms(s) ? "wait" : "multiply", &most);
+    bool adds = s->grid->kernel == TEC_KERNEL_attention_f32 && !s->grid->attention.terms;
+    part(s, blocks, adds ? "multiply" : "wait", &most);
     part(s, sums, "sums", &most);
     return blocks + sums;
 }

@@ -25,7 +25,6 @@ struct tec_cuda_facts tec_chip_facts(const struct tec_chip *chip);
 /* Changes of kernels that are planned, not made: what they would do to a time. */
 struct tec_changes {
     bool shared_sums;  /* the blocks of a split product add its sums together, each a part */
-    bool f32_by_terms; /* attention over float32 memory on tensor cores */
     bool loop_overlap; /* kernels overlap in the body of a loop, too */
 };
 

@@ -119,7 +119,7 @@ static void add_sum(struct tec_modelled_sum *sum, double us, double changed)
 
 static void take_grid(void *user, const struct tec_grid *grid)
 {
-    static const struct tec_changes none = {false, false, false}, all = {true, true, true};
+    static const struct tec_changes none = {false, false}, all = {true, true};
     struct modelling *m = user;
     struct tec_grid_work work = work_of(m, grid);
     struct tec_grid_time now = tec_grid_time_of(m->out->peak, m->chip, grid, &work, &none);

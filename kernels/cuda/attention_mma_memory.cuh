@@ -1,7 +1,8 @@
-/* attention_bf16_memory.cuh - shared memory of the bf16 attention kernel, and what is loaded there.
+/* attention_mma_memory.cuh - shared memory of attention on tensor cores, and what is loaded there.
  *
- * Queries lie as two bf16 terms. Keys and values come in by asynchronous copies, one block of 64
- * keys into each of `stages` places; queries once. */
+ * Queries lie as two bf16 terms, loaded once. Keys and values of bf16 memory come in by
+ * asynchronous copies, one block of 64 keys into each of `stages` places. Those of float32 memory
+ * wait in registers and become two terms; keys and then values of a block have one place. */
 #pragma once
 
 #include "kernels/cuda/attention_share.cuh"
@@ -19,6 +20,77 @@ static __device__ __forceinline__ void split(float v, bf16 *high, bf16 *low)
     *high = __float2bfloat16(v);
     *low = __float2bfloat16(plus(v, -__bfloat162float(*high)));
 }
+
+/* Four values as two terms. */
+static __device__ __forceinline__ void store_terms(bf16 *to_high, bf16 *to_low, float4 v)
+{
+    bf16 high[4], low[4];
+    split(v.x, &high[0], &low[0]);
+    split(v.y, &high[1], &low[1]);
+    split(v.z, &high[2], &low[2]);
+    split(v.w, &high[3], &low[3]);
+    *reinterpret_cast<uint2 *>(to_high) =
+        make_uint2(pack(high[0], high[1]), pack(high[2], high[3]));
+    *reinterpret_cast<uint2 *>(to_low) = make_uint2(pack(low[0], low[1]), pack(low[2], low[3]));
+}
+
+/* Threads that load a key of a block. */
+enum { PER_KEY = THREADS / KEYS };
+
+/* Columns of one key or value of float32 memory on their way: QUADS times four for a thread. */
+template <int QUADS> struct held_terms {
+    float4 quad[QUADS];
+
+    /* The first column of a thread's quad; the others are ACROSS columns apart. */
+    enum { ACROSS = 4 * PER_KEY };
+    static __device__ __forceinline__ int first_column()
+    {
+        return (int)threadIdx.x % PER_KEY * 4;
+    }
+
+    /* `from`: where the head begins, or NULL for zeros. */
+    __device__ __forceinline__ void ask(const float *from, int dim)
+    {
+        int left = from ? dim - first_column() : 0;
+        from += first_column();
+        TEC_UNROLL
+        for (int n = 0; n < QUADS; n++)
+            quad[n] = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+        if (dim % 4 == 0) {
+            TEC_UNROLL
+            for (int n = 0; n < QUADS; n++)
+                if (n * ACROSS < left)
+                    quad[n] = *reinterpret_cast<const float4 *>(from + n * ACROSS);
+            return;
+        }
+        TEC_UNROLL
+        for (int n = 0; n < QUADS; n++) {
+            quad[n].x = n * ACROSS < left ? from[n * ACROSS] : 0.0F;
+            quad[n].y = n * ACROSS + 1 < left ? from[n * ACROSS + 1] : 0.0F;
+            quad[n].z = n * ACROSS + 2 < left ? from[n * ACROSS + 2] : 0.0F;
+            quad[n].w = n * ACROSS + 3 < left ? from[n * ACROSS + 3] : 0.0F;
+        }
+    }
+
+    /* The low terms lie a block behind the high ones; columns up to whole instructions are
+     * written. */
+    __device__ __forceinline__ void put(bf16 *to, int ld) const
+    {
+        bf16 *high = to + (int)threadIdx.x / PER_KEY * ld + first_column(), *low = high + KEYS * ld;
+        int left = ld - 8 - first_column();
+        TEC_UNROLL
+        for (int n = 0; n < QUADS; n++)
+            if (n * ACROSS < left)
+                store_terms(high + n * ACROSS, low + n * ACROSS, quad[n]);
+    }
+};
+
+/* bf16 memory: nothing waits. */
+template <> struct held_terms<0> {
+    __device__ __forceinline__ void put(bf16 *, int) const
+    {
+    }
+};
 
 struct tile_memory {
     bf16 *q_high, *q_low, *k, *v, *p_high, *p_low;
@@ -58,20 +130,6 @@ struct tile_memory {
                 k[i * ld + d] = __float2bfloat16(0.0F);
     }
 
-    /* Four values as two terms. */
-    __device__ __forceinline__ void store_query(float4 v, int at)
-    {
-        bf16 high[4], low[4];
-        split(v.x, &high[0], &low[0]);
-        split(v.y, &high[1], &low[1]);
-        split(v.z, &high[2], &low[2]);
-        split(v.w, &high[3], &low[3]);
-        *reinterpret_cast<uint2 *>(q_high + at) =
-            make_uint2(pack(high[0], high[1]), pack(high[2], high[3]));
-        *reinterpret_cast<uint2 *>(q_low + at) =
-            make_uint2(pack(low[0], low[1]), pack(low[2], low[3]));
-    }
-
     /* A warp takes two rows at a time, four columns a lane: all its reads are on their way at once.
      */
     __device__ __forceinline__ void load_query_quads(const struct tec_attention_args &a,
@@ -98,9 +156,10 @@ struct tile_memory {
             for (int r = 0; r < 2; r++) {
                 TEC_UNROLL
                 for (int n = 0; n < QUADS; n++)
-                    if ((n * WARP + lane) * 4 < ld - 8)
-                        store_query(v[r][n],
-                                    (first + (i + r) * WARPS) * ld + (n * WARP + lane) * 4);
+                    if ((n * WARP + lane) * 4 < ld - 8) {
+                        int at = (first + (i + r) * WARPS) * ld + (n * WARP + lane) * 4;
+                        store_terms(q_high + at, q_low + at, v[r][n]);
+                    }
             }
         }
     }
@@ -125,42 +184,57 @@ struct tile_memory {
                 p < pack_.count ? keys_visible(a, pack_.row + p / pack_.heads, run.length) : 0;
     }
 
-    /* Four threads for each key of a block. */
-    __device__ __forceinline__ void load(const struct tec_attention_args &a, const void *memory,
-                                         bf16 *to)
+    /* The head of the key that this thread loads a part of; NULL: there is no such key. */
+    template <class T>
+    __device__ __forceinline__ const T *head(const struct tec_attention_args &a,
+                                             const void *memory) const
     {
         int kv_head = (int)blockIdx.y * a.kv_heads / (int)gridDim.y;
-        size_t at =
-            ((size_t)(slot < 0 ? 0 : slot) * (size_t)a.kv_heads + (size_t)kv_head) * (size_t)dim;
-        const bf16 *from = static_cast<const bf16 *>(memory) + at;
-        to += (int)threadIdx.x / 4 * ld;
+        size_t at = ((size_t)slot * (size_t)a.kv_heads + (size_t)kv_head) * (size_t)dim;
+        return slot < 0 ? NULL : static_cast<const T *>(memory) + at;
+    }
+
+    __device__ __forceinline__ void load(const struct tec_attention_args &a, const void *memory,
+                                         bf16 *to, held_terms<0> *)
+    {
+        const bf16 *from = head<bf16>(a, memory);
+        to += (int)threadIdx.x / PER_KEY * ld;
         if (dim % 8 == 0)
             ROLLED
-        for (int i = (int)threadIdx.x % 4 * 8; i < dim; i += 32)
-            copy16_async(to + i, from + i, slot >= 0);
-        else ROLLED for (int i = (int)threadIdx.x % 4; i < dim; i += 4) to[i] =
-            slot >= 0 ? from[i] : __float2bfloat16(0.0F);
+        for (int i = (int)threadIdx.x % PER_KEY * 8; i < dim; i += 8 * PER_KEY)
+            copy16_async(to + i, from ? from + i : static_cast<const bf16 *>(memory), from != NULL);
+        else ROLLED for (int i = (int)threadIdx.x % PER_KEY; i < dim; i += PER_KEY) to[i] =
+            from ? from[i] : __float2bfloat16(0.0F);
+    }
+
+    template <int QUADS>
+    __device__ __forceinline__ void load(const struct tec_attention_args &a, const void *memory,
+                                         bf16 *, held_terms<QUADS> *held)
+    {
+        held->ask(head<float>(a, memory), dim);
     }
 
     /* The i-th block of the share. */
+    template <int QUADS>
     __device__ __forceinline__ void load_keys(const struct tec_attention_args &a,
                                               const struct share_of_chunks &s, int i, int size,
-                                              int most, int stage)
+                                              int most, int stage, held_terms<QUADS> *held)
     {
         if (i < size) {
-            int key = share_block(s, i) * KEYS + (int)threadIdx.x / 4;
+            int key = share_block(s, i) * KEYS + (int)threadIdx.x / PER_KEY;
             slot = key < most ? slot_of_key(a, &walk, key) : -1;
-            load(a, a.k, k + stage * KEYS * ld);
+            load(a, a.k, k + stage * KEYS * ld, held);
         }
         copy_commit();
     }
 
     /* Those of the keys that were asked for last. */
+    template <int QUADS>
     __device__ __forceinline__ void load_values(const struct tec_attention_args &a, int i, int size,
-                                                int stage)
+                                                int stage, held_terms<QUADS> *held)
     {
         if (i < size)
-            load(a, a.v, v + stage * KEYS * ld);
+            load(a, a.v, v + stage * KEYS * ld, held);
         copy_commit();
     }
 };

@@ -1,10 +1,10 @@
-/* attention_bf16_scores.cuh - queries times keys on tensor cores, and probabilities from them.
+/* attention_mma_scores.cuh - queries times keys on tensor cores, and probabilities from them.
  *
  * Warps share the keys of a block for one group of 16 packed rows; each has SN tiles of eight keys,
  * so there are 8 / SN of them. */
 #pragma once
 
-#include "kernels/cuda/attention_bf16_memory.cuh"
+#include "kernels/cuda/attention_mma_memory.cuh"
 
 /* Row i % 16 and 8-column half i / 16 of a 16 x 16 matrix: whose address lane i gives. */
 static __device__ __forceinline__ const bf16 *lane_row(const bf16 *at, int ld)
@@ -26,8 +26,10 @@ struct tile_scores : tile_memory {
         t = lane % 4;
     }
 
-    /* Scores of this warp's keys, before the scale; the two terms of a query apart to the end. */
-    template <int SN> __device__ __forceinline__ void score(float s[SN][4], const bf16 *keys)
+    /* Scores of this warp's keys, before the scale; products of high terms apart from the others to
+     * the end. TERMS: of keys; the low ones are a block behind. Low times low is left out. */
+    template <int SN, int TERMS>
+    __device__ __forceinline__ void score(float s[SN][4], const bf16 *keys)
     {
         float low[SN][4];
         TEC_UNROLL
@@ -39,6 +41,8 @@ struct tile_scores : tile_memory {
         const bf16 *low_row = lane_row(q_low + group * 16 * ld, ld);
         int lane = (int)threadIdx.x % WARP;
         const bf16 *key = keys + (part * SN * 8 + lane % 8) * ld + lane / 8 % 2 * 8;
+        if (TERMS == 2)
+            key += lane / 16 * KEYS * ld;
         ROLLED
         for (int d = 0; d < dim; d += 16) {
             unsigned a_high[4], a_low[4];
@@ -46,10 +50,15 @@ struct tile_scores : tile_memory {
             load_matrices_x4(a_low, low_row + d);
             TEC_UNROLL
             for (int n = 0; n < SN; n++) {
-                unsigned b[2];
-                load_matrices_x2(b, key + n * 8 * ld + d);
+                unsigned b[2 * TERMS];
+                if constexpr (TERMS == 2)
+                    load_matrices_x4(b, key + n * 8 * ld + d);
+                else
+                    load_matrices_x2(b, key + n * 8 * ld + d);
                 mma_bf16(s[n], a_high, b);
                 mma_bf16(low[n], a_low, b);
+                if constexpr (TERMS == 2)
+                    mma_bf16(low[n], a_high, b + 2);
             }
         }
         TEC_UNROLL
