@@ -138,11 +138,11 @@ struct tec_attention_args {
     float scale;
     float cap;         /* 0 = none; else a score s counts as cap * tanh(s / cap) */
     int round;         /* 1: out is rounded to bf16 */
-    int terms;         /* attention_f32 alone: 2: q, k and v are finite, and CUDA may read them, and
-                        * probabilities, as two bf16 terms each (about 16 bits); 0: as they are */
     const float *bias; /* [heads, 2 * reach + 1]; NULL = 0 */
     const int *pos;    /* [max_rows] positions; read with a bias alone */
     int reach;
+    int terms; /* attention_f32 alone: 2: q, k and v are finite, and CUDA may read them, and
+                * probabilities, as two bf16 terms each (about 16 bits); 0: as they are */
 };
 
 /* out[r][s] = the sum over heads of the weights that attention above gives to row r's keys of range

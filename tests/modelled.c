@@ -479,8 +479,10 @@ static double modelled(const struct layer *l)
     memset(&args, 0, sizeof args);
     make_layer(&args, &work, l);
     tec_grids_of(l->kernel, &args, &h100, keep, &g);
-    for (int i = 0; i < g.n && i < 8; i++)
+    for (int i = 0; i < g.n && i < 8; i++) {
+        g.items[i].attention.plan.near = false; /* answers waited in `out` when it was measured */
         us += time_on("h100", &g.items[i], work).us;
+    }
     return us;
 }
 

@@ -32,10 +32,14 @@ template <int MG, int NT, int STAGES, int QUADS> struct tile : tile_scores {
     held_terms<QUADS> held;
     struct softmax chunk[2], answer[2];
     float chunk_sum[NT][4], answer_sum[KEPT ? NT : 1][4];
+    float *answers; /* in shared memory; NULL: in `out` */
 
-    __device__ __forceinline__ tile(const struct tec_attention_args &a, unsigned char *shared)
+    __device__ __forceinline__ tile(const struct tec_attention_args &a,
+                                    const struct attention_plan &plan, unsigned char *shared)
     {
         lay_out(a.head_dim, shared, M, STAGES);
+        answers =
+            QUADS == 0 && plan.near ? reinterpret_cast<float *>(v + STAGES * KEYS * ld) : NULL;
         take_place(CG);
     }
 
@@ -152,7 +156,9 @@ template <int MG, int NT, int STAGES, int QUADS> struct tile : tile_scores {
             struct fold f = {1.0F, 0.0F};
             if (sees_it)
                 f = fold_softmax(&answer[h], chunk[h]);
-            float *out = a.out + packed_at(packed, p, a.ldo, dim) + column(0) + 2 * t;
+            float *out = answers ? answers + p * answer_row_stride(dim)
+                                 : a.out + packed_at(packed, p, a.ldo, dim);
+            out += column(0) + 2 * t;
             float *to =
                 last ? reinterpret_cast<float *>(q_high) + p * dim + column(0) + 2 * t : out;
             int left = dim - column(0) - 2 * t;
@@ -304,7 +310,7 @@ static __global__ void __launch_bounds__(THREADS, MG == 1 && QUADS == 0 ? 2 : 1)
 {
     TEC_SHARED(unsigned char, shared);
     release_next();
-    tile<MG, NT, STAGES, QUADS> y(a, shared);
+    tile<MG, NT, STAGES, QUADS> y(a, plan, shared);
     wait_previous();
     each_run(a, plan, &y);
 }

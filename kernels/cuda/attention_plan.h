@@ -21,6 +21,7 @@ struct attention_plan {
     int starts;     /* thread blocks that share the runs of a tile */
     int splits;     /* thread blocks that share the chunks of a run; 1 unless starts = rows */
     int capacity;   /* chunks that there is room for in `partials`, for each block in x and y */
+    bool near;      /* answers wait in a multiprocessor for the next chunk, not in `out` */
     float *partials;
     int *tickets;
 };
@@ -33,7 +34,7 @@ static TEC_ANYWHERE inline int partial_rows(const struct attention_plan *plan)
 static inline struct attention_plan attention_tiles(const struct tec_attention_args *a, int m)
 {
     int group = a->heads / a->kv_heads;
-    struct attention_plan y = {0, 0, 0, 0, 0, 0, 0, 0};
+    struct attention_plan y = {0};
     y.heads = group < m ? group : m;
     y.head_tiles = ceil_div(group, y.heads);
     y.rows = m / y.heads;
@@ -119,6 +120,12 @@ static inline size_t bf16_shared_size(int m, int stages, int head_dim)
            (size_t)m * (8 + 8 + 1) * sizeof(float) + (4 + JOB) * sizeof(int);
 }
 
+/* In floats: so that rows begin in different banks. */
+static TEC_ANYWHERE inline int answer_row_stride(int head_dim)
+{
+    return head_dim + 8;
+}
+
 /* Packed rows of a tile, stages of keys and values, bf16 terms of what float32 memory holds (0: the
  * multiplies are float32's, or memory is bf16), and the plan. */
 struct attention_choice {
@@ -126,6 +133,22 @@ struct attention_choice {
     size_t shared;
     struct attention_plan plan;
 };
+
+/* Answers wait in shared memory where that leaves as many thread blocks on a multiprocessor: two
+ * small tiles at most, or a large one. */
+static inline void attention_bring_near(const struct tec_attention_args *a,
+                                        const struct tec_cuda_facts *f, struct attention_choice *c)
+{
+    enum { RESERVED = 1024 }; /* of each block */
+    size_t all = shared_limit(f->capability) + RESERVED, most = c->m == 16 ? 2 : 1;
+    size_t more = (size_t)(c->m * answer_row_stride(a->head_dim)) * sizeof(float);
+    size_t blocks = all / (c->shared + RESERVED);
+    blocks = blocks < most ? blocks : most;
+    if (c->plan.splits > 1 || blocks * (c->shared + more + RESERVED) > all)
+        return;
+    c->plan.near = true;
+    c->shared += more;
+}
 
 /* Large tiles where they fill the device twice; else small ones whose keys are shared too. Of heads
  * of more than 128 columns two small blocks find room in a multiprocessor. */
@@ -135,14 +158,15 @@ static inline struct attention_choice attention_choose_bf16(const struct tec_att
     int dim = a->head_dim;
     struct attention_choice c = {64, dim <= 64 ? 2 : 1, 0, 0, attention_tiles(a, 64)};
     c.shared = bf16_shared_size(c.m, c.stages, dim);
-    if (c.shared <= shared_limit(f->capability) &&
-        attention_tile_count(a, &c.plan) >= 2 * f->processors)
-        return c;
-    c.m = 16;
-    c.stages = dim <= 128 ? 2 : 1;
-    c.shared = bf16_shared_size(c.m, c.stages, dim);
-    c.plan = attention_tiles(a, c.m);
-    attention_split(a, f, &c.plan);
+    if (c.shared > shared_limit(f->capability) ||
+        attention_tile_count(a, &c.plan) < 2 * f->processors) {
+        c.m = 16;
+        c.stages = dim <= 128 ? 2 : 1;
+        c.shared = bf16_shared_size(c.m, c.stages, dim);
+        c.plan = attention_tiles(a, c.m);
+        attention_split(a, f, &c.plan);
+    }
+    attention_bring_near(a, f, &c);
     return c;
 }
 
@@ -236,13 +260,8 @@ static inline struct attention_choice attention_choose_terms(const struct tec_at
         c.plan = attention_tiles(a, c.m);
     }
     c.shared = bf16_shared_size(c.m, c.stages, a->head_dim);
+    c.plan.near = c.m == 16 || a->head_dim <= TERMS_NARROW; /* in registers */
     return c;
-}
-
-/* Whether sums of the answer are in registers, not in `out`, from one chunk to the next. */
-static inline bool attention_keeps_answer(const struct attention_choice *c, int head_dim)
-{
-    return c->terms && (c->m == 16 || head_dim <= TERMS_NARROW);
 }
 
 /* `stages`: keys of a piece. */

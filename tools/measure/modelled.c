@@ -331,8 +331,7 @@ static double one_attention(const struct start *s, int beside)
     keys =
         larger(keys * s->slower, multiply_us(s, (terms ? 3 : 2) * flop, s->peak->bf16, MMA_SHARE));
     keys += terms ? split_us(s, beside) : 0.0;
-    bool stays = plan->splits > 1 || attention_keeps_answer(&s->grid->attention, a->head_dim);
-    double folds = stays ? 0.0 : FOLD * mine * packed_numbers(s) / 1024;
+    double folds = plan->splits > 1 || plan->near ? 0.0 : FOLD * mine * packed_numbers(s) / 1024;
     return (KEYS_AROUND + folds) * s->slower + keys * blocks;
 }
 
