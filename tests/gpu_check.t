@@ -47,6 +47,12 @@ check $? "a failed test shows in the exit code, and the rest still runs"
 [ "$(printf '{\n "a": [\n  {\n   "b": 1.5\n  },\n  {\n   "b": "x"\n  }\n ],\n "c": true\n}\n' |
     awk -f tools/gpu/flatten.awk | tr '\t\n' '= ')" = "a.0.b=1.5 a.1.b=x c=true " ]
 check $? "JSON is flattened"
+mkdir "$work/hasty" && printf '#!/bin/sh\nexit 124\n' >"$work/hasty/timeout" && chmod +x "$work/hasty/timeout"
+PATH=$work/hasty:$PATH sh tools/gpu_check.sh --device cpu --parts build --out "$work/none" >/dev/null 2>"$work/log"
+[ $? = 1 ] && grep -q '^gpu_check: the build was ended at its limit of .* larger --minutes' "$work/log"
+check $? "a build that takes too long says so, and how to go on"
+sh tools/gpu_tree.sh --help | grep -q '^gpu_tree.sh - ' && ! sh tools/gpu_tree.sh --helpful 2>/dev/null
+check $? "gpu_tree.sh says what it does"
 # What the programs of device_check name is in the tree that is carried to a GPU.
 sh tools/gpu_tree.sh --files "$work/tree"
 check $? "the files of a tree"

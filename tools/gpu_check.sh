@@ -128,6 +128,7 @@ attempt() {
 
 # --- the program ------------------------------------------------------------------------------
 
+missing="there is no device_check; leave 'build' among the parts, or name one with --program"
 build_here() {
     folder=build/gpu_native
     if [ -n "$cpu" ]; then
@@ -147,6 +148,11 @@ elif chosen build; then
     if build_here; then record build device_check ok "$a_seconds" "$program"
     else
         record build "$a_name" failed "$a_seconds" "$a_why"
+        missing="the build failed ($a_name: $a_why)"
+        case $a_code in
+        124 | 137) missing="the build $a_why; what is built stays: go on with a larger --minutes, or end it
+gpu_check: with 'cmake --build $folder --target device_check' and name $folder/device_check with --program" ;;
+        esac
         grep -E 'rror' "$work/$a_name.err" "$work/$a_name.out" | head -n 10
     fi
 else
@@ -156,7 +162,7 @@ else
     [ -z "$cpu" ] || program=build/release/device_check
 fi
 if [ ! -x "$program" ]; then
-    echo "gpu_check: there is no device_check; leave 'build' among the parts, or name one with --program" >&2
+    echo "gpu_check: $missing" >&2
     exit 1
 fi
 timeout -k 5 60 "$program" tectum verify --device "$device" --format text tests/golden/pi/pi0_tiny \

@@ -29,10 +29,13 @@ files() {
     cp -R tests/golden/tokenizers/qwen_like "$1/tests/golden/tokenizers/"
     cp LICENSE "$1/"
 }
-if [ "${1:-}" = --files ]; then
+case ${1:-} in
+--files)
     files "${2:?--files needs a folder}"
     exit 0
-fi
+    ;;
+-h | --help) sed -n '2,/^set -eu/{/^set/d;s/^# \{0,1\}//;p;}' "$0"; exit 0 ;;
+esac
 arch=${1:-90}
 case $arch in
 *[!0-9a-z]* | "") echo "gpu_tree: ARCH is a number like 90, is '$arch'" >&2; exit 2 ;;
