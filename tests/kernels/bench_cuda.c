@@ -158,6 +158,7 @@ static void make_attention(struct bench *b, struct call *c, const struct layer *
                                     .heads = l->heads,
                                     .kv_heads = l->kv,
                                     .head_dim = l->k,
+                                    .terms = bf16 ? 0 : 2, /* as a bf16 plan has it */
                                     .scale = 0.0625F};
     c->flops = 4.0 * l->rows * l->n * ld;
     c->bytes = 2.0 * keys + 8.0 * l->rows * ld;
