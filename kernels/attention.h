@@ -12,6 +12,11 @@
 #define TEC_ATTENTION_KEYS 64
 #define TEC_ATTENTION_TILE 128
 
+/* The most elements of a head whose attention may be in whole numbers, and the most queries of its
+ * tile: they take less memory, and a block of keys and values takes longer to prepare. */
+#define TEC_ATTENTION_WHOLE_DIM 128
+#define TEC_ATTENTION_WHOLE_TILE 256
+
 /* head_dim rounded up to whole vectors of every tier. */
 static inline int tec_attention_width(int head_dim)
 {

@@ -112,6 +112,7 @@ int tec_lower_attend(struct tec_lower *l, const struct tec_attending *t, int q,
     a->cap = (float)n->cap;
     a->round = l->round && round;
     a->terms = !call.bf16 && l->weights->bf16 ? 2 : 0; /* as products of a bf16 plan have x */
+    a->whole = a->round && t->whole;
     a->bias = t->bias;
     a->pos = t->rows->pos;
     a->reach = t->reach;

@@ -26,16 +26,21 @@ int tec_layers_rows(const struct tec_built *b, int layer)
     return b->tensor[b->p->layers[layer].x];
 }
 
-/* The attention of a layer, over slots of its own or over those that all layers share. */
+/* The attention of a layer, over slots of its own or over those that all layers share. Whole
+ * numbers in a tower alone, which always has all patches of a picture: few rows, as those of a
+ * decoding are, would take longer, and a row's bytes may not depend on how many there are. */
 static struct tec_attending attending(const struct tec_built *b, int layer)
 {
+    enum { WHOLE_PATCHES = 64 };
     int at = b->p->layers[layer].attention;
     return (struct tec_attending){.attend = &b->p->calls[at].attend,
                                   .weights = b->w[at].attention,
                                   .space = b->text->space,
                                   .rows = b->rows,
                                   .bias = b->w[at].bias,
-                                  .reach = b->w[at].reach};
+                                  .reach = b->w[at].reach,
+                                  .whole = b->text->tower &&
+                                           b->l->model->vision.patches >= WHOLE_PATCHES};
 }
 
 static bool taps(const struct tec_built *b)

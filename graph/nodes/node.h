@@ -123,6 +123,7 @@ struct tec_attending {
     const struct tec_rows *rows;
     const float *bias; /* of tec_call_weights */
     int reach;
+    bool whole; /* what is rounded may be of whole numbers (tec_attention_args) */
 };
 struct tec_kv_tensors {
     int k, v;

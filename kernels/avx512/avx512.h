@@ -18,6 +18,10 @@ bool tec_tiles_permitted(void);
 
 /* gemm_bf16 where there are dot products of bf16 pairs (AVX512-BF16). */
 void tec_pairs_gemm_bf16_avx512(const struct tec_gemm_args *a, struct tec_part part);
+/* Attention that may be in whole numbers, where there are their dot products (VNNI). */
+void tec_whole_attention_f32_avx512(const struct tec_attention_args *a, struct tec_part part);
+void tec_whole_attention_bf16_avx512(const struct tec_attention_args *a, struct tec_part part);
+
 /* Whether this processor has them, and is of a maker whose processors do more products with them
  * than with float32: AMD's, twice as many; Intel's do half as many. Never timed here: bytes must
  * not depend on a clock. */

@@ -21,8 +21,9 @@ void tec_kernels_add_avx512(struct tec_kernels *kernels)
     kernels->head_norm = tec_head_norm_avx512;
     kernels->rope_f32 = tec_rope_f32_avx512;
     kernels->rope_bf16 = tec_rope_bf16_avx512;
-    kernels->attention_f32 = tec_attention_f32_avx512;
-    kernels->attention_bf16 = tec_attention_bf16_avx512;
+    bool vnni = __builtin_cpu_supports("avx512vnni");
+    kernels->attention_f32 = vnni ? tec_whole_attention_f32_avx512 : tec_attention_f32_avx512;
+    kernels->attention_bf16 = vnni ? tec_whole_attention_bf16_avx512 : tec_attention_bf16_avx512;
     kernels->attention_mass_f32 = tec_attention_mass_f32_avx512;
     kernels->attention_mass_bf16 = tec_attention_mass_bf16_avx512;
     kernels->place_kv_f32 = tec_place_kv_f32_avx512;

@@ -32,8 +32,8 @@ static const struct case_shape edges[] = {{1, 1, 1, 1, 1, 1, CASE_ALL, false, fa
                                           {20, 1, 500, 7, 1, 128, CASE_FORKED, true, true},
                                           {5, 9, 150, 4, 4, 33, CASE_FORKED, false, true},
                                           {30, 3, 200, 2, 1, 40, CASE_FORKED, false, true}};
-/* Heads beyond BY_TERMS columns are not read as terms. */
-enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8, BY_TERMS = 128 };
+/* Heads beyond NARROW columns are read exactly. */
+enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 24, FEW = 8, NARROW = 128 };
 
 /* Softmax over all keys at once in float64, and how far float32 may be from it.
  *
@@ -60,11 +60,58 @@ enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8, BY_TERMS = 
  * 2^-9. So a product of three of terms lacks three times 2^-18 of it, 192 units of 2^-24: `split`
  * is 96. The low products of a score have sums of their own, 2^-8 as large, whose cuts are 0.02
  * units a column (of the 2.4 - 2.2 above). A block's 12 instructions for values may cut 12 times 34
- * units: 204 twice. Of a value whose low term is not normal, half of the smallest bf16 is `lost`.
- */
+ * units: 204 twice. Of a value whose low term is not normal, half of the smallest bf16 is `tiny`.
+ *
+ * In whole numbers a query, a key and a value lose at most `half` of their row's unit, the largest
+ * magnitude / 8191 or / 4095: half a unit, and what float32 is off when it is divided by the unit,
+ * 8191 (2^-23). So a score is off by what `off` says; that and the exponential's polynomial, 2^-17
+ * for a weight and for each later block, count twice as above. A weight times its value's largest
+ * magnitude loses `half` a unit of the largest of a block, / 8191. What is below 2^-100, or a
+ * weight below 2^-120, counts as that. */
 struct answer {
-    double value[512], size[512], relative, cuda, lost;
+    double value[512], size[512], relative;
+    double cuda, tiny;  /* by terms: whatever the size is */
+    double whole, lost; /* in whole numbers: besides, of the size; and whatever that is */
 };
+
+static const double half = 0.5 + 0x1p-10;
+
+/* The largest magnitude of a row. */
+static double largest(const float *x, int dim)
+{
+    double most = 0x1p-100;
+    for (int d = 0; d < dim; d++)
+        most = fmax(most, fabs((double)x[d]));
+    return most;
+}
+
+/* How far a product of a query and a key in whole numbers is from theirs. */
+static double product_off(const float *q, const float *k, int dim)
+{
+    double q_lost = half * largest(q, dim) / (dim <= 64 ? 8191 : 4095), off = 0;
+    double k_lost = half * largest(k, dim) / 4095;
+    for (int d = 0; d < dim; d++)
+        off += fabs((double)q[d]) * k_lost + fabs((double)k[d]) * q_lost + q_lost * k_lost;
+    return off;
+}
+
+/* What weights p[first] .. p[keys - 1], which add up to 1, and their values lose in whole numbers;
+ * `most` has each value's largest magnitude. */
+static double weights_lost(const double *p, const double *most, int first, int keys)
+{
+    double lost = ldexp(keys, -100);
+    for (int at = first; at < keys; at++) {
+        double top = 0;
+        int end = (at / TEC_ATTENTION_KEYS + 1) * TEC_ATTENTION_KEYS;
+        int begin = at;
+        for (; at < keys && at < end; at++) {
+            top = fmax(top, p[at] * most[at]);
+            lost += (p[at] * half / 4095 + 0x1p-119) * most[at];
+        }
+        lost += (at-- - begin) * half / 8191 * top;
+    }
+    return lost;
+}
 
 static void derive_bounds(struct answer *y, const struct attention_case *w, int keys, double terms,
                           double range)
@@ -73,7 +120,7 @@ static void derive_bounds(struct answer *y, const struct attention_case *w, int 
     bool by_terms = !w->bf16 && w->a.terms == 2;
     double split = by_terms ? 96 : 64, cuts = by_terms ? 204 : 140;
     double each = ldexp((dim + 4) * terms + range, -24) * 2;
-    y->lost = by_terms ? ldexp(1, -134) : 0;
+    y->tiny = by_terms ? ldexp(1, -134) : 0;
     y->relative = 2 * (each + ldexp(4 + 4 * blocks, -24)) + 2 * ldexp(keys + blocks + 4, -24);
     y->cuda = y->relative + 2 * ldexp(4 * blocks, -24);
     if (w->bf16 || by_terms)
@@ -86,8 +133,8 @@ static void solve(const struct attention_case *w, int row, int head, struct answ
     int seq = a->row_seq[row], keys = a->visible[row], dim = a->head_dim;
     int first = tec_attention_first(a, keys);
     int kv_head = head / (a->heads / a->kv_heads);
-    double *score = calloc((size_t)keys + 1, sizeof *score), top = -HUGE_VAL, low = HUGE_VAL;
-    double sum = 0, worst = 0;
+    double *score = calloc(2 * ((size_t)keys + 1), sizeof *score), *most = score + keys + 1;
+    double top = -HUGE_VAL, low = HUGE_VAL, sum = 0, worst = 0, off = 0;
     if (!score)
         abort();
     *y = (struct answer){.relative = 0};
@@ -109,6 +156,8 @@ static void solve(const struct attention_case *w, int row, int head, struct answ
             score[j] += bias;
             terms += fabs(bias);
         }
+        off = fmax(off, product_off(a->q + row * a->ldq + head * dim, w->k + at, dim));
+        most[j] = largest(w->v + at, dim);
         worst = fmax(worst, terms);
         top = fmax(top, score[j]);
         low = fmin(low, score[j]);
@@ -116,7 +165,7 @@ static void solve(const struct attention_case *w, int row, int head, struct answ
     for (int j = first; j < keys; j++) {
         size_t at =
             ((size_t)case_slot(w, seq, j) * (size_t)a->kv_heads + (size_t)kv_head) * (size_t)dim;
-        double p = exp(score[j] - top);
+        double p = score[j] = exp(score[j] - top);
         sum += p;
         for (int d = 0; d < dim; d++) {
             y->value[d] += p * (double)w->v[at + (size_t)d];
@@ -128,13 +177,20 @@ static void solve(const struct attention_case *w, int row, int head, struct answ
         y->size[d] /= sum;
     }
     derive_bounds(y, w, keys, worst, fmin(top - low, 105));
+    for (int j = first; j < keys; j++)
+        score[j] /= sum;
+    double each = off * (double)a->scale + ldexp(12 * worst, -24);
+    y->whole = expm1(2 * each) + 2 * ldexp(2 + (keys + 63) / 64, -17);
+    y->lost = exp(2 * each) * 1.001 * weights_lost(score, most, first, keys);
     free(score);
 }
 
 static double bound_of(const struct attention_case *w, const struct answer *y, int d, bool cuda)
 {
     double bound = (cuda ? y->cuda : y->relative) * y->size[d] + ldexp(1, -140);
-    bound += cuda ? y->lost : 0;
+    bound += cuda ? y->tiny : 0;
+    if (w->a.whole)
+        bound += y->whole * y->size[d] + y->lost;
     if (w->a.round)
         bound += ldexp(fabs(y->value[d]) + bound, -8) + ldexp(1, -133);
     return bound;
@@ -143,16 +199,18 @@ static double bound_of(const struct attention_case *w, const struct answer *y, i
 static void compare(struct conform *c, const struct attention_case *w, int row, int head)
 {
     const struct tec_attention_args *a = &w->a;
+    struct attention_case exact = *w;
     static struct answer y;
     solve(w, row, head, &y);
+    exact.a.whole = 0;
     for (int d = 0; d < a->head_dim; d++) {
         size_t at = (size_t)row * (size_t)a->ldo + (size_t)(head * a->head_dim + d);
         conform_close(c, (double)((const float *)c->got[0])[at], y.value[d],
                       bound_of(w, &y, d, case_on_cuda(c)), "row %d (sees %d) head %d d %d", row,
                       a->visible[row], head, d);
         conform_close(c, (double)((const float *)c->want[0])[at], y.value[d],
-                      bound_of(w, &y, d, false), "reference row %d (sees %d) head %d d %d", row,
-                      a->visible[row], head, d);
+                      bound_of(&exact, &y, d, false), "reference row %d (sees %d) head %d d %d",
+                      row, a->visible[row], head, d);
     }
 }
 
@@ -235,12 +293,24 @@ static void add_bias(struct conform *c, struct attention_case *w, struct case_sh
     a->pos = pos;
 }
 
-static void attention_shape(struct conform *c, struct case_shape s, bool bf16, int terms,
+/* How a kernel may read q, k, v and weights: as terms where that is CUDA's to choose, in whole
+ * numbers on tiers that have them for such a shape. */
+enum reading { EXACT, TERMS, WHOLE };
+
+static void read_as(struct attention_case *w, enum reading reading)
+{
+    w->a.terms = reading == TERMS ? 2 : 0;
+    w->a.whole = reading == WHOLE;
+    if (reading == WHOLE)
+        w->a.window = 0, w->a.cap = 0;
+}
+
+static void attention_shape(struct conform *c, struct case_shape s, bool bf16, enum reading reading,
                             enum conform_family family)
 {
     struct attention_case w = case_build(c, s, bf16, family);
-    w.a.terms = terms;
-    if (conform_int(0, 3) == 0)
+    read_as(&w, reading);
+    if (reading != WHOLE && conform_int(0, 3) == 0)
         add_bias(c, &w, s);
     struct conform_call call = call_of(&w);
     conform_run(c, &call);
@@ -254,11 +324,11 @@ static void attention_shape(struct conform *c, struct case_shape s, bool bf16, i
 }
 
 /* Keys past some index are NaN and infinite: rows that do not see them keep their bytes. */
-static void hidden_keys(struct conform *c, bool bf16, int terms)
+static void hidden_keys(struct conform *c, bool bf16, enum reading reading)
 {
     struct case_shape s = {1, 40, conform_int(60, 200), 4, 2, 24, CASE_ANY, false, false};
     struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
-    w.a.terms = terms;
+    read_as(&w, reading);
     struct conform_call call = call_of(&w);
     int from = conform_int(1, w.length[0]);
     cuda_tier_plan_for(0, conform_int(0, 1)); /* small tiles or large ones */
@@ -278,11 +348,11 @@ static void hidden_keys(struct conform *c, bool bf16, int terms)
 }
 
 /* Scores that differ by far more than an exponential can show, either end first. */
-static void steep_scores(struct conform *c, bool bf16, int terms)
+static void steep_scores(struct conform *c, bool bf16, enum reading reading)
 {
     struct case_shape s = {2, 8, 150, 2, 1, 16, CASE_ANY, false, false};
     struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
-    w.a.terms = terms;
+    read_as(&w, reading);
     for (int r = 0; r < w.a.max_rows; r++)
         for (int i = 0; i < s.heads * s.dim; i++) {
             w.q[r * w.a.ldq + i] *= r % 2 ? 30.0F : 300.0F;
@@ -295,10 +365,14 @@ static void steep_scores(struct conform *c, bool bf16, int terms)
 }
 
 /* The real shapes. The reference would take seconds for the large ones: only fast is timed. */
-static void bench(struct conform *c, const char *name, struct case_shape s, bool bf16, int terms)
+static void bench(struct conform *c, const char *name, struct case_shape s, bool bf16,
+                  enum reading reading)
 {
+    static const char *const readings[] = {"", ", terms", ", whole"};
     struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
-    w.a.terms = terms;
+    w.a.window = 0;
+    w.a.cap = 0;
+    read_as(&w, reading);
     double best = 1e30, flops = 0, bytes = 0;
     for (int r = 0; r < w.a.max_rows; r++)
         flops += 4.0 * w.a.visible[r] * s.heads * s.dim;
@@ -309,8 +383,9 @@ static void bench(struct conform *c, const char *name, struct case_shape s, bool
         tec_kernel_infos[c->id].run(c->fast, &w.a, (struct tec_part){0, 1});
         best = fmin(best, conform_seconds() - start);
     }
-    printf("# bench %-14s %-6s %-20s %11.0f ns %7.2f GF/s, keys and values %7.2f GB/s\n", c->kernel,
-           c->tier, name, best * 1e9, flops / best * 1e-9, bytes / best * 1e-9);
+    printf("# bench %-14s %-6s %-14s%-7s %11.0f ns %7.2f GF/s, keys and values %7.2f GB/s\n",
+           c->kernel, c->tier, name, readings[reading], best * 1e9, flops / best * 1e-9,
+           bytes / best * 1e-9);
     conform_end(c);
 }
 
@@ -323,12 +398,32 @@ static struct case_shape scaled(const struct conform *c, struct case_shape s)
     return s;
 }
 
-/* `terms`: 2 for what float32 memory may be read as. */
-static void all_shapes(struct conform *c, bool bf16, int terms)
+static const struct {
+    const char *name;
+    struct case_shape shape;
+} real[] = {
+    {"prefix 532", {1, 532, 532, 8, 1, 256, CASE_ALL, true, true}},
+    {"prefix 968", {1, 968, 968, 8, 1, 256, CASE_ALL, true, true}},
+    {"vision 1024", {1, 1024, 1024, 12, 12, 64, CASE_ALL, true, true}},
+    {"vision 3 x 256", {3, 256, 256, 16, 16, 72, CASE_ALL, true, true}},
+    {"actions 50", {1, 50, 163, 15, 5, 64, CASE_ALL, true, true}},
+    {"actions 10", {1, 10, 542, 8, 1, 256, CASE_ALL, true, true}},
+    {"actions 51", {1, 51, 1019, 8, 1, 256, CASE_ALL, true, true}},
+    {"decode 1", {1, 1, 1000, 8, 1, 256, CASE_ALL, true, true}},
+    {"decode 8", {8, 1, 1000, 8, 1, 256, CASE_ALL, true, true}},
+};
+
+/* What a kernel of this tier may make of float32 memory, or of rounded sums. */
+static enum reading other_reading(const struct conform *c, bool bf16)
+{
+    return !case_on_cuda(c) ? WHOLE : bf16 ? EXACT : TERMS;
+}
+
+static void all_shapes(struct conform *c, bool bf16, enum reading reading)
 {
     for (int i = 0; i < EDGES; i++)
-        if (terms == 0 || edges[i].dim <= BY_TERMS)
-            attention_shape(c, scaled(c, edges[i]), bf16, terms, CONFORM_NORMAL);
+        if (reading == EXACT || edges[i].dim <= NARROW)
+            attention_shape(c, scaled(c, edges[i]), bf16, reading, CONFORM_NORMAL);
     for (int i = 0; i < conform_few(c, c->slow ? FEW : RANDOM); i++) {
         int kv_heads = conform_int(1, 3), dim = conform_int(1, conform_int(1, 100));
         struct case_shape s = {conform_int(1, 4),
@@ -340,38 +435,31 @@ static void all_shapes(struct conform *c, bool bf16, int terms)
                                (enum case_view)conform_int(0, 2),
                                conform_int(0, 1),
                                false};
-        attention_shape(c, scaled(c, s), bf16, terms, (enum conform_family)(i % CONFORM_FAMILIES));
+        attention_shape(c, scaled(c, s), bf16, reading,
+                        (enum conform_family)(i % CONFORM_FAMILIES));
     }
     struct case_shape small = {1, 4, 2, 3, 1, 24, CASE_ALL, false, true};
     for (int i = 0; i < 4; i++) /* some columns have nothing else; some have a window */
-        attention_shape(c, small, bf16, terms, CONFORM_DENORMAL);
+        attention_shape(c, small, bf16, reading, CONFORM_DENORMAL);
     for (int i = 0; i < (c->slow ? 2 : 4); i++) {
-        hidden_keys(c, bf16, terms);
-        steep_scores(c, bf16, terms);
+        hidden_keys(c, bf16, reading);
+        steep_scores(c, bf16, reading);
     }
 }
 
 static void attention(struct conform *c, bool bf16)
 {
-    all_shapes(c, bf16, 0);
-    if (!bf16 && case_on_cuda(c)) /* elsewhere it is all the same */
-        all_shapes(c, bf16, 2);
+    const enum reading other = other_reading(c, bf16);
+    all_shapes(c, bf16, EXACT);
+    if (other != EXACT)
+        all_shapes(c, bf16, other);
     if (!c->bench)
         return;
-    struct case_shape vision = {3, 256, 256, 16, 16, 72, CASE_ALL, bf16, true};
-    bench(c, "prefix 532", (struct case_shape){1, 532, 532, 8, 1, 256, CASE_ALL, bf16, true}, bf16,
-          0);
-    bench(c, "prefix 968", (struct case_shape){1, 968, 968, 8, 1, 256, CASE_ALL, bf16, true}, bf16,
-          0);
-    bench(c, "vision 3 x 256", vision, bf16, 0);
-    if (!bf16)
-        bench(c, "vision, terms", vision, bf16, 2);
-    bench(c, "actions 10", (struct case_shape){1, 10, 542, 8, 1, 256, CASE_ALL, bf16, true}, bf16,
-          0);
-    bench(c, "actions 51", (struct case_shape){1, 51, 1019, 8, 1, 256, CASE_ALL, bf16, true}, bf16,
-          0);
-    bench(c, "decode 1", (struct case_shape){1, 1, 1000, 8, 1, 256, CASE_ALL, bf16, true}, bf16, 0);
-    bench(c, "decode 8", (struct case_shape){8, 1, 1000, 8, 1, 256, CASE_ALL, bf16, true}, bf16, 0);
+    for (size_t i = 0; i < sizeof real / sizeof real[0]; i++) {
+        bench(c, real[i].name, real[i].shape, bf16, EXACT);
+        if (other != EXACT && real[i].shape.dim <= NARROW)
+            bench(c, real[i].name, real[i].shape, bf16, other);
+    }
 }
 
 void conform_attention_f32(struct conform *c)

@@ -1,0 +1,79 @@
+/* whole.h - whole numbers of 16 and 32 bits for kernels/vector/, in AVX-512 with VNNI. */
+#ifndef TEC_KERNELS_AVX512_WHOLE_H
+#define TEC_KERNELS_AVX512_WHOLE_H
+
+#include "kernels/avx512/vec.h"
+#include "kernels/unroll.h"
+
+/* 16 of 32 bits, or as many pairs of 16. */
+typedef __m512i whole;
+
+VEC_INLINE whole whole_zero(void)
+{
+    return _mm512_setzero_si512();
+}
+VEC_INLINE whole whole_load(const int32_t *from)
+{
+    return _mm512_loadu_si512(from);
+}
+VEC_INLINE void whole_keep(int32_t *to, whole x)
+{
+    _mm512_storeu_si512(to, x);
+}
+VEC_INLINE vec whole_vec(whole x)
+{
+    return _mm512_cvtepi32_ps(x);
+}
+/* x 2^n for the n in the lowest bits of `n`, whatever is above them. */
+VEC_INLINE vec whole_times(vec x, vec n)
+{
+    __m512i power = _mm512_slli_epi32(_mm512_castps_si512(n), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(x), power));
+}
+/* The larger magnitude; a NaN where either is one. */
+VEC_INLINE vec whole_most(vec most, vec x)
+{
+    __m512i size = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
+    return _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(most), size));
+}
+/* The nearest whole numbers, in 16 bits. */
+VEC_INLINE void whole_store(int16_t *to, vec x)
+{
+    _mm256_storeu_si256((__m256i *)(void *)to, _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(x)));
+}
+/* Those of x in the lower halves, those of y in the upper ones. */
+VEC_INLINE whole whole_pairs(vec x, vec y)
+{
+    __m512i low = _mm512_and_si512(_mm512_cvtps_epi32(x), _mm512_set1_epi32(0xffff));
+    return _mm512_or_si512(low, _mm512_slli_epi32(_mm512_cvtps_epi32(y), 16));
+}
+/* Lane i of the result is all lanes of x[i] added, or the largest of them: i < 8. */
+#define WHOLE_ACROSS(name, both)                                                                 \
+    VEC_INLINE vec name(const vec *x)                                                            \
+    {                                                                                            \
+        vec two[4], four[2], all;                                                                \
+        TEC_UNROLL                                                                               \
+        for (int i = 0; i < 4; i++)                                                              \
+            two[i] = both(_mm512_unpacklo_ps(x[2 * i], x[2 * i + 1]),                            \
+                          _mm512_unpackhi_ps(x[2 * i], x[2 * i + 1]));                           \
+        TEC_UNROLL                                                                               \
+        for (int i = 0; i < 2; i++) {                                                            \
+            __m512d a = _mm512_castps_pd(two[2 * i]), b = _mm512_castps_pd(two[2 * i + 1]);      \
+            four[i] = both(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),                           \
+                           _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));                          \
+        }                                                                                        \
+        all = both(_mm512_shuffle_f32x4(four[0], four[1], 0x88),                                 \
+                   _mm512_shuffle_f32x4(four[0], four[1], 0xdd));                                \
+        return both(_mm512_shuffle_f32x4(all, all, 0x88), _mm512_shuffle_f32x4(all, all, 0xdd)); \
+    }
+WHOLE_ACROSS(whole_totals, vec_add)
+WHOLE_ACROSS(whole_largests, vec_max)
+
+/* Adds to each sum both products of its pair and the one at x. Inline assembly, because compilers
+ * (gcc 12) copy the sums that the intrinsic adds to. */
+VEC_INLINE void whole_dot(whole *sum, whole pairs, const int32_t *x)
+{
+    __asm__("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(*sum) : "v"(pairs), "m"(*x));
+}
+
+#endif
