@@ -47,24 +47,27 @@ VEC_INLINE whole whole_pairs(vec x, vec y)
     __m512i low = _mm512_and_si512(_mm512_cvtps_epi32(x), _mm512_set1_epi32(0xffff));
     return _mm512_or_si512(low, _mm512_slli_epi32(_mm512_cvtps_epi32(y), 16));
 }
+VEC_INLINE vec whole_low(vec x, vec y)
+{
+    return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(x), _mm512_castps_pd(y)));
+}
+VEC_INLINE vec whole_high(vec x, vec y)
+{
+    return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(x), _mm512_castps_pd(y)));
+}
 /* Lane i of the result is all lanes of x[i] added, or the largest of them: i < 8. */
-#define WHOLE_ACROSS(name, both)                                                                 \
-    VEC_INLINE vec name(const vec *x)                                                            \
-    {                                                                                            \
-        vec two[4], four[2], all;                                                                \
-        TEC_UNROLL                                                                               \
-        for (int i = 0; i < 4; i++)                                                              \
-            two[i] = both(_mm512_unpacklo_ps(x[2 * i], x[2 * i + 1]),                            \
-                          _mm512_unpackhi_ps(x[2 * i], x[2 * i + 1]));                           \
-        TEC_UNROLL                                                                               \
-        for (int i = 0; i < 2; i++) {                                                            \
-            __m512d a = _mm512_castps_pd(two[2 * i]), b = _mm512_castps_pd(two[2 * i + 1]);      \
-            four[i] = both(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),                           \
-                           _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));                          \
-        }                                                                                        \
-        all = both(_mm512_shuffle_f32x4(four[0], four[1], 0x88),                                 \
-                   _mm512_shuffle_f32x4(four[0], four[1], 0xdd));                                \
-        return both(_mm512_shuffle_f32x4(all, all, 0x88), _mm512_shuffle_f32x4(all, all, 0xdd)); \
+#define WHOLE_ACROSS(name, both)                                                                  \
+    VEC_INLINE vec name(const vec *x)                                                             \
+    {                                                                                             \
+        vec two[4], all;                                                                          \
+        TEC_UNROLL                                                                                \
+        for (size_t i = 0; i < 4; i++)                                                            \
+            two[i] = both(_mm512_unpacklo_ps(x[2 * i], x[2 * i + 1]),                             \
+                          _mm512_unpackhi_ps(x[2 * i], x[2 * i + 1]));                            \
+        vec low = both(whole_low(two[0], two[1]), whole_high(two[0], two[1]));                    \
+        vec high = both(whole_low(two[2], two[3]), whole_high(two[2], two[3]));                   \
+        all = both(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xdd)); \
+        return both(_mm512_shuffle_f32x4(all, all, 0x88), _mm512_shuffle_f32x4(all, all, 0xdd));  \
     }
 WHOLE_ACROSS(whole_totals, vec_add)
 WHOLE_ACROSS(whole_largests, vec_max)

@@ -180,7 +180,8 @@ static void solve(const struct attention_case *w, int row, int head, struct answ
     for (int j = first; j < keys; j++)
         score[j] /= sum;
     double each = off * (double)a->scale + ldexp(12 * worst, -24);
-    y->whole = expm1(2 * each) + 2 * ldexp(2 + (keys + 63) / 64, -17);
+    int blocks = (keys + TEC_ATTENTION_KEYS - 1) / TEC_ATTENTION_KEYS;
+    y->whole = expm1(2 * each) + 2 * ldexp(2 + blocks, -17);
     y->lost = exp(2 * each) * 1.001 * weights_lost(score, most, first, keys);
     free(score);
 }
