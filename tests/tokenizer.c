@@ -655,6 +655,22 @@ TEST(words_and_marks_are_cut_as_the_reference)
     }
 }
 
+/* Ids are those of the tokenizers package 0.22.2. */
+TEST(cased_text_is_cleaned_as_the_reference)
+{
+    static const char file[] =
+        "{\"version\":\"1.0\",\"added_tokens\":[],\"normalizer\":{\"type\":\"BertNormalizer\","
+        "\"lowercase\":false%s},\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"merges\":[],"
+        "\"vocab\":{\"A\":0,\"\u0301\":1,\" \":2,\"\u4E00\":3,\"\uF900\":4,\"?\":5,\"\u200B\":6}}}";
+    static const char text[] = "A\u0301\t\u4E00\uF900\u200BA";
+    static const int cleaned[] = {0, 1, 2, 2, 3, 2, 2, 4, 2, 0}, kept[] = {0, 1, 5, 3, 4, 6, 0};
+    char whole[sizeof file + 64];
+    snprintf(whole, sizeof whole, file, "");
+    check_ids(whole, text, cleaned, 10);
+    snprintf(whole, sizeof whole, file, ",\"clean_text\":false,\"handle_chinese_chars\":false");
+    check_ids(whole, text, kept, 7);
+}
+
 /* U+1DF8 is of Unicode 10, and its class is above that of U+034E. */
 TEST(marks_behind_unicode_9_keep_their_place)
 {

@@ -118,8 +118,8 @@ static enum tec_status read_precompiled(struct tec_json *j, const json_t *step,
     return tec_charsmap_open(&s->map, blob, size, err);
 }
 
-/* The tables are those of uncased models, so every option must be on. If strip_accents is null, it
- * takes the value of lowercase. */
+/* The tables are those of uncased models that clean and pad. If strip_accents is null, it takes the
+ * value of lowercase. */
 static enum tec_status read_bert(struct tec_json *j, const json_t *step, struct tec_error *err)
 {
     bool clean, pad, lower, bare;
@@ -127,13 +127,18 @@ static enum tec_status read_bert(struct tec_json *j, const json_t *step, struct 
     TEC_TRY(tec_tokenizer_json_bool(step, "handle_chinese_chars", where, true, &pad, err));
     TEC_TRY(tec_tokenizer_json_bool(step, "lowercase", where, true, &lower, err));
     TEC_TRY(tec_tokenizer_json_bool(step, "strip_accents", where, lower, &bare, err));
-    if (!clean || !pad || !lower || !bare)
-        return tec_fail(err, TEC_UNSUPPORTED,
-                        "normalizer: BertNormalizer with %s off is not supported",
-                        !clean ? "clean_text"
-                        : !pad ? "handle_chinese_chars"
-                               : (!lower ? "lowercase" : "strip_accents"));
-    return new_step(j, TEC_NORMAL_BERT) ? TEC_OK : too_many(err);
+    if (lower != bare || (lower && (!clean || !pad)))
+        return tec_fail(err, TEC_UNSUPPORTED, "normalizer: BertNormalizer with %s is not supported",
+                        lower != bare ? "one of lowercase and strip_accents"
+                        : !clean      ? "lowercase and without clean_text"
+                                      : "lowercase and without handle_chinese_chars");
+    struct tec_normal *s = new_step(j, TEC_NORMAL_BERT);
+    if (!s)
+        return too_many(err);
+    s->cased = !lower;
+    s->clean = clean;
+    s->pad = pad;
+    return TEC_OK;
 }
 
 static enum tec_status read_step(struct tec_json *j, const json_t *step, struct tec_error *err)

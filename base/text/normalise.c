@@ -73,14 +73,36 @@ static void order_marks(struct tec_bytes *out)
         at += tec_utf8_put(out->at + at, (uint32_t)codes[i]);
 }
 
+/* Letters and their accents stay as they are: only what cleaning drops and ideographs are
+ * changed. */
+static void bert_cased(const struct tec_normal *step, uint32_t code, struct tec_text_span text,
+                       struct tec_bytes *out)
+{
+    unsigned class = tec_unicode_class(code);
+    /* compatibility ideographs have no class, as the tables of uncased models replace them */
+    bool replaced = (code >= 0xF900 && code <= 0xFAFF) || (code >= 0x2F800 && code <= 0x2FA1F);
+    bool pad = step->pad && (replaced || class & TEC_CLASS_BERT_CJK);
+    if (step->clean && class & TEC_CLASS_BERT_REMOVED && !tec_unicode_accent(code))
+        return;
+    if (step->clean && class & TEC_CLASS_BERT_SPACE)
+        text = (struct tec_text_span){" ", 1};
+    if (pad)
+        tec_bytes_add(out, " ", 1);
+    tec_bytes_add(out, text.at, text.n);
+    if (pad)
+        tec_bytes_add(out, " ", 1);
+}
+
 static void bert(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
 {
-    (void)step;
     for (size_t at = 0, bytes; at < text.n; at += bytes) {
         uint32_t code = tec_utf8_get(text.at + at, &bytes);
-        bert_one(code, text.at + at, bytes, out);
+        if (step->cased)
+            bert_cased(step, code, (struct tec_text_span){text.at + at, bytes}, out);
+        else
+            bert_one(code, text.at + at, bytes, out);
     }
-    if (!out->failed && !out->full)
+    if (!step->cased && !out->failed && !out->full)
         order_marks(out);
 }
 

@@ -11,7 +11,7 @@
 
 enum tec_normal_kind {
     TEC_NORMAL_NFC,
-    TEC_NORMAL_BERT,        /* clean, pad ideographs, lower case, no accents */
+    TEC_NORMAL_BERT,        /* clean, pad ideographs, and unless `cased` lower case, no accents */
     TEC_NORMAL_PREPEND,     /* `to` before text that is not empty */
     TEC_NORMAL_REPLACE,     /* every `from` by `to` */
     TEC_NORMAL_RUNS,        /* every run of two or more spaces by `to` */
@@ -25,6 +25,7 @@ struct tec_normal {
     struct tec_text_span from, to;
     struct tec_charsmap map;
     bool left, right;                         /* STRIP */
+    bool cased, clean, pad;                   /* BERT */
     bool dummy, extra_removed, escaped, tail; /* MODEL: add_dummy_prefix, remove_extra_whitespaces,
                                                  escape_whitespaces, treat_whitespace_as_suffix */
     const struct tec_prefix *kept;            /* MODEL: user-defined pieces stay as they are */

@@ -43,6 +43,11 @@ bool tec_unicode_word(uint32_t code)
     }
 }
 
+bool tec_unicode_accent(uint32_t code)
+{
+    return utf8proc_category((utf8proc_int32_t)code) == UTF8PROC_CATEGORY_MN;
+}
+
 const char *tec_unicode_bare(uint32_t code)
 {
     size_t low = 0, high = sizeof bare / sizeof bare[0];

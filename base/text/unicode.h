@@ -28,6 +28,9 @@ unsigned tec_unicode_class(uint32_t code);
 /* Letters, marks, digits, connectors: \w of a regular expression. */
 bool tec_unicode_word(uint32_t code);
 
+/* A mark that takes no place of its own (category Mn). */
+bool tec_unicode_accent(uint32_t code);
+
 /* Lower case without accents, padded when it is an ideograph; NULL when the code point stays. */
 const char *tec_unicode_bare(uint32_t code);
 
