@@ -152,6 +152,13 @@ cmp -s "$W/two_load1" "$W/two_load2"
 [ $? -eq 1 ]
 ok $? "and reads it"
 
+for name in held held_plan two_load draft_remembers ring_hard; do # the form that programs write
+    once='{"schema": 1, "frames": 5, "clock": "saturated"}'
+    "$T" expand $P/$name.lua >"$W/$name.json" 2>"$W/err" && simulate "$W/$name.json" "$once" --root . --policy fill &&
+        mv "$W/trace" "$W/written" && simulate $P/$name.lua "$once" --policy fill && cmp -s "$W/trace" "$W/written"
+    ok $? "$name is what its JSON form says"
+done
+
 order() { # order WHAT FILE WANT
     simulate $P/$2.lua '{"schema": 1, "frames": 9, "clock": "saturated"}' && python3 -S - "$W/trace" "$3" <<'PYTHON' 2>>"$W/err"
 import json, sys
