@@ -166,6 +166,16 @@ static size_t decompose(const char *text, size_t n, int32_t *codes)
     return count;
 }
 
+static void compose(struct tec_bytes *out, int32_t *codes, size_t n)
+{
+    utf8proc_ssize_t left =
+        utf8proc_normalize_utf32(codes, (utf8proc_ssize_t)n, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+    for (utf8proc_ssize_t i = 0; i < left; i++) {
+        char one[4];
+        tec_bytes_add(out, one, tec_utf8_put(one, (uint32_t)codes[i]));
+    }
+}
+
 void tec_unicode_nfc(struct tec_bytes *out, const char *text, size_t n)
 {
     if (is_plain(text, n)) {
@@ -178,11 +188,10 @@ void tec_unicode_nfc(struct tec_bytes *out, const char *text, size_t n)
         out->failed = true;
         return;
     }
-    utf8proc_ssize_t left = utf8proc_normalize_utf32(codes, (utf8proc_ssize_t)count,
-                                                     UTF8PROC_COMPOSE | UTF8PROC_STABLE);
-    for (utf8proc_ssize_t i = 0; i < left; i++) {
-        char one[4];
-        tec_bytes_add(out, one, tec_utf8_put(one, (uint32_t)codes[i]));
+    for (size_t start = 0, end; start < count; start = end) { /* no late mark lets others pass */
+        for (end = start + 1; end < count && !is_late_mark(codes[end]);)
+            end++;
+        compose(out, codes + start, end - start);
     }
 }
 
