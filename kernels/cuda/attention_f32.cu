@@ -119,34 +119,49 @@ template <int RT, int CT, int KP> struct tile {
                 to[i] = slot >= 0 ? from[i] : 0.0F;
     }
 
-    /* Scores of one piece of keys, into shared memory. */
-    __device__ __forceinline__ void score(const float *keys, int piece, float scale)
+    /* sum += products of four columns, from d on. */
+    template <int JT>
+    __device__ __forceinline__ void add_columns(const float *keys, int d, float sum[RT][JT])
     {
-        enum { JT = KP / SIDE };
-        float s[RT][JT] = {};
-        ROLLED
-        for (int d = 0; d < dim; d += 4) {
-            float4 b[JT];
+        float4 b[JT];
+        TEC_UNROLL
+        for (int j = 0; j < JT; j++)
+            b[j] = *reinterpret_cast<const float4 *>(keys + (x + SIDE * j) * ld + d);
+        TEC_UNROLL
+        for (int i = 0; i < RT; i++) {
+            float4 v = *reinterpret_cast<const float4 *>(q + (y + SIDE * i) * ld + d);
             TEC_UNROLL
-            for (int j = 0; j < JT; j++)
-                b[j] = *reinterpret_cast<const float4 *>(keys + (x + SIDE * j) * ld + d);
-            TEC_UNROLL
-            for (int i = 0; i < RT; i++) {
-                float4 v = *reinterpret_cast<const float4 *>(q + (y + SIDE * i) * ld + d);
-                TEC_UNROLL
-                for (int j = 0; j < JT; j++) {
-                    s[i][j] = fmaf(v.x, b[j].x, s[i][j]);
-                    s[i][j] = fmaf(v.y, b[j].y, s[i][j]);
-                    s[i][j] = fmaf(v.z, b[j].z, s[i][j]);
-                    s[i][j] = fmaf(v.w, b[j].w, s[i][j]);
-                }
+            for (int j = 0; j < JT; j++) {
+                sum[i][j] = fmaf(v.x, b[j].x, sum[i][j]);
+                sum[i][j] = fmaf(v.y, b[j].y, sum[i][j]);
+                sum[i][j] = fmaf(v.z, b[j].z, sum[i][j]);
+                sum[i][j] = fmaf(v.w, b[j].w, sum[i][j]);
             }
         }
-        TEC_UNROLL
-        for (int i = 0; i < RT; i++)
+    }
+
+    /* Scores of one piece of keys, into shared memory. Each 16 columns have a sum of their own, as
+     * a chain over a whole head would be several times as far from the score; what they add up to
+     * waits there, for registers are full. */
+    __device__ __forceinline__ void score(const float *keys, int piece, float scale)
+    {
+        enum { JT = KP / SIDE, TOGETHER = 16 };
+        ROLLED
+        for (int first = 0; first < dim; first += TOGETHER) {
+            bool ends = first + TOGETHER >= dim;
+            float some[RT][JT] = {};
+            ROLLED
+            for (int d = first; d < (ends ? dim : first + TOGETHER); d += 4)
+                add_columns<JT>(keys, d, some);
             TEC_UNROLL
-        for (int j = 0; j < JT; j++)
-            p[(y + SIDE * i) * P_LD + piece * KP + x + SIDE * j] = times(s[i][j], scale);
+            for (int i = 0; i < RT; i++)
+                TEC_UNROLL
+            for (int j = 0; j < JT; j++) {
+                float *to = p + (y + SIDE * i) * P_LD + piece * KP + x + SIDE * j;
+                float sum = first > 0 ? plus(*to, some[i][j]) : some[i][j];
+                *to = ends ? times(sum, scale) : sum;
+            }
+        }
     }
 
     /* The 16 threads of a row, in one half of a warp: its scores become probabilities. */
