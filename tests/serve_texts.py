@@ -80,6 +80,29 @@ def texts_come_every_so_many_observations():
         check(len(about) >= 5 and [b - about[0] for b in about] == list(want)[:len(about)], about)
 
 
+def held(name, spawn):
+    """The demo with a planner that stands on a prefill of its own, and an arm that follows its plan."""
+    seen = '"observation/image", "observation/wrist_image", '
+    return variant(name, """return extend("demo_metaworld.lua", { name = "%s",
+        resources = { kv.frame { name = "high", tokens = 64 }, kv.requests { name = "lang", share_prefix = "high" } },
+        nodes = { prefill { name = "think", reads = { %s"prompt" }, writes = "high", spawn = %s, template = "plain" },
+                  decode { name = "talk", spawn = on_change("high"), out = stream { name = "plan", default = "stay" } },
+                  decode { name = "ask", kv = "lang", spawn = on_request(), max_tokens = 8, out = stream "said" },
+                  prefill { name = "see", reads = { %s"observation/state", "plan" }, spawn = on_change("plan") } } })"""
+                   % (name, seen, spawn, seen))
+
+
+@test
+def an_episode_with_the_goal_of_the_one_before_has_its_plan():
+    server = Server(held("held_goal", 'on_change("prompt")'))
+    for robot in range(2):
+        s = server.connect()
+        for anew in ({}, {"reset": True}):
+            s.infer(asked(texts=True, **anew))
+            check(len(collect(s, [], 1, rounds=60)) == 1, robot, anew)
+        s.close()
+
+
 @test
 def each_text_comes_once():
     s = Server().connect()

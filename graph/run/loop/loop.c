@@ -93,12 +93,15 @@ static void refuse_asks(struct tec_tick *tick)
     }
 }
 
-unsigned tec_loop_news(struct tec_text_given *given, const struct tec_chain_input *input)
+unsigned tec_loop_news(struct tec_text_given *given, const struct tec_chain_input *input,
+                       int64_t episode)
 {
+    bool first = !given->seen || given->episode != episode;
     unsigned news = 0;
     for (int i = 0; i <= TEC_MAX_TEXTS; i++)
-        news |= !given->seen || given->keys[i] != input->keys[i] ? 1U << i : 0U;
+        news |= first || given->keys[i] != input->keys[i] ? 1U << i : 0U;
     given->seen = true;
+    given->episode = episode;
     memcpy(given->keys, input->keys, sizeof given->keys);
     return news;
 }
@@ -136,7 +139,8 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
     int session = tick->session >= 0 && tick->session < TEC_MAX_TICKING ? tick->session : 0;
     for (int m = 0; input && m < l->o.n_chains; m++) {
         struct tec_ring_state *ring = l->chains[m].ring;
-        unsigned news = tec_loop_news(&l->chains[m].given[session], &input->chains[m]);
+        unsigned news =
+            tec_loop_news(&l->chains[m].given[session], &input->chains[m], input->episode);
         if ((news & 1U) && ring && ring->flushes && !l->chains[m].late)
             tec_ring_flush(l, tec_ring_own(l, ring));
         spawn |= on_change(l, m, news) & ~tick->mute;

@@ -25,7 +25,7 @@ struct tec_decoder {
     int64_t deadline_us; /* after it is born; 0 = none */
     bool sheds;          /* given up after it */
     bool on_change;      /* spawn one where the instruction is not that of the session's frame
-                            before, and in its first frame */
+                            before, and in the first of an episode */
     int on_text;         /* 1 + which of the texts that its prefill reads; 0 = any */
     bool supersede;      /* a new request gives up the older ones of its session */
     bool keeps_slot;     /* one request slot is there for its requests alone */

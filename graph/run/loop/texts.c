@@ -142,6 +142,6 @@ void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
     }
     tec_loop_read_text(l, chain);
     struct tec_ring_state *ring = c->ring ? tec_ring_own(l, c->ring) : NULL;
-    if (ring && (tec_loop_news(&ring->given, &late->in) & 1U) && ring->flushes)
+    if (ring && (tec_loop_news(&ring->given, &late->in, l->input->episode) & 1U) && ring->flushes)
         tec_ring_flush(l, ring); /* what was said is an instruction as any other */
 }
