@@ -13,6 +13,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
+from mcap_file import Recording  # noqa: E402
 from serve_client import Array  # noqa: E402
 from serve_harness import OBSERVATION, PROGRAM, check, main, test, variant  # noqa: E402
 
@@ -334,6 +335,34 @@ def a_ring_counts_the_observations_of_each_client():
             about += [t["chunk_id"] for t in r["texts"]]
         check(len(about) >= 2 and [b - about[0] for b in about] == [6 * i for i in range(len(about))], about)
         s.close()
+
+
+@test
+def what_is_held_beside_a_ring_counts_observations():
+    """Those that fill the ring with one observation are one."""
+    path = os.path.join(serve_harness.BOX, "held.mcap")
+    pipeline = variant("ring_held", """return extend("openvla_ring.lua", { name = "ring_held",
+        inputs = { text { name = "goal", max_tokens = 24, default = "what is on the table?" } },
+        resources = { kv.frame { name = "context", tokens = 320 },
+                      kv.requests { name = "say", tokens = 400, slots = 4, share_prefix = "context" } },
+        nodes = { prefill { name = "think", reads = { "observation/image", "goal" }, writes = "context", spawn = every(4) },
+                  decode { name = "plan", kv = "say", spawn = on_change("context"), max_tokens = 2, out = stream "plan",
+                           deadline = soft { ms = 60000 } },
+                  decode { name = "ask", kv = "say", spawn = every(1), max_tokens = 1, out = stream "said",
+                           deadline = soft { ms = 60000 } } },
+        capture = { batch = { 1, 2, 4 }, k = { 1, 4 } } })""")
+    server = serve_harness.Server(pipeline, "--late-ok", "--random-weights", "1", "--size", "tiny", "--tokenizer",
+                                  "tests/golden/openvla/tiny/checkpoint", "--record", path)
+    s, picture = server.connect(), Array("|u1", [224, 224, 3], bytes(x // 7 % 256 for x in range(224 * 224 * 3)))
+    for i in range(18):
+        s.infer({"observation/image": picture, "prompt": "lift the cup", "tectum": {"tasks": ["action"], "reset": i == 10}})
+        time.sleep(0.02)  # for the texts
+    s.close()
+    check(server.end()[0] == 0)
+    told, thought = Recording(path), []
+    for tick, frame in zip(told.of("/tectum/ticks"), told.of("/tectum/frames")):
+        thought += [tick["counted"]] * any(x["node"] == "think" for x in frame["launches"])
+    check(thought == [0, 4, 8, 0, 4], thought)
 
 
 @test

@@ -86,6 +86,17 @@ assert started == [0, 4, 8], started
 PYTHON
 ok $? "every(4): what is asked in between stands on the newest one"
 
+simulate $P/held.lua '{"schema": 1, "frames": 14, "clock": "saturated", "missing": [2]}' --policy fill \
+    --set "nodes.think.spawn=every(4)" --set "nodes.ask.spawn=every(3)" && python3 -S - "$W/trace" <<'PYTHON' 2>>"$W/err"
+import json, sys
+started, born = [], []
+for e in map(json.loads, open(sys.argv[1])):
+    started += [e["frame"]] if e["event"] == "start" and e["node"] == "think" else []
+    born += [e["frame"]] if e["event"] == "arrive" and e["node"] == "plan" else []
+assert started == [0, 4, 8, 12] == born, (started, born)
+PYTHON
+ok $? "so they count where an observation is missing: its text is born with a prefill"
+
 simulate $P/held_twice.lua '{"schema": 1, "frames": 12, "clock": "saturated"}' --policy fill && python3 -S - "$W/trace" <<'PYTHON' 2>>"$W/err"
 import json, sys
 ran = {"think": [], "muse": []}

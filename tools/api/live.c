@@ -100,7 +100,7 @@ static struct tec_tick make_tick(struct tectum *t, const struct tec_live_input *
         tick.session = t->index;
         tick.frame = t->frame++;
     }
-    tick.spawn = from ? tec_loop_spawns_next(loop, &t->counted, &from->input) : 0;
+    tec_loop_count(loop, &t->counted, from ? &from->input : NULL, &tick);
     if (from)
         tick.late_ns = from->ready_ns - from->submitted_ns;
     tick.ahead = from ? tick.frame - from->number : 0;

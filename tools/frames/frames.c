@@ -263,12 +263,11 @@ static enum tec_status observe(struct tec_frames *f, int session, int64_t number
 }
 
 /* Texts come every so many observations of the session's episode. */
-static unsigned spawns(struct tec_frames *f, int session)
+static void count(struct tec_frames *f, struct tec_tick *tick)
 {
-    struct tec_frames_session *s = &f->sessions[session];
-    return s->out.observed
-               ? tec_loop_spawns_next(f->opened.engine->loop, &s->counted, &s->out.input)
-               : 0;
+    struct tec_frames_session *s = &f->sessions[tick->session];
+    tec_loop_count(f->opened.engine->loop, &s->counted, s->out.observed ? &s->out.input : NULL,
+                   tick);
 }
 
 /* Put what a session asked for into its tick; returns what it sees. */
@@ -335,7 +334,7 @@ enum tec_status tec_frames_next_of_all(struct tec_frames *f, const struct tec_fr
     for (int i = 0; i < f->n_sessions; i++) {
         ticks[i] = tec_loop_tick(f->opened.engine->loop, now, 0);
         ticks[i].session = i;
-        ticks[i].spawn = spawns(f, i);
+        count(f, &ticks[i]);
         ticks[i].late_ns = given[i].values ? tec_clock_now(&f->clock) - now : 0;
     }
     if (f->frame == 0)
@@ -358,6 +357,7 @@ enum tec_status tec_frames_again(struct tec_frames *f, const struct tec_frame_ag
         ticks[i].session = p->session;
         ticks[i].frame = p->frame;
         ticks[i].ahead = p->ahead;
+        ticks[i].counted = p->counted;
         ticks[i].spawn = p->spawn;
         ticks[i].mute = p->mute;
         ticks[i].rests = p->rests;
@@ -396,7 +396,7 @@ enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns, int64_t w
         ticks[i] = tec_loop_tick(loop, tick_ns, 0);
         ticks[i].session = i;
         ticks[i].frame = f->frame;
-        ticks[i].spawn = spawns(f, i);
+        count(f, &ticks[i]);
         ticks[i].late_ns = given[i].values ? prepared_ns + waited_ns : 0;
     }
     return run(f, ticks, f->n_sessions, err);

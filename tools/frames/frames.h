@@ -125,7 +125,7 @@ struct tec_frame_given {
 /* A session's part in a frame that has run before, as its record says. */
 struct tec_frame_again {
     int session;
-    int64_t number, frame, ahead; /* of its noise; of its tick */
+    int64_t number, frame, ahead, counted; /* of its noise; of its tick */
     unsigned spawn, mute;
     bool rests;
     const float *noise; /* [horizon, dim]; NULL: drawn */

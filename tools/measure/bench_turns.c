@@ -204,6 +204,7 @@ static enum tec_status take_inputs(struct tec_bench *b, struct tec_bench_turn *t
         t->inputs[i].captured_ns = t->tick_ns;
         t->ticks[i] = tec_loop_tick(loop, t->tick_ns, 0);
         t->ticks[i].frame = t->number;
+        t->ticks[i].counted = t->number;
         t->ticks[i].spawn = tec_loop_spawns(loop, t->number);
         t->ticks[i].session = i;
     }

@@ -262,6 +262,7 @@ static enum tec_status take_tick(struct tec_recorded *r, struct tec_recorded_fra
                   .number = at,
                   .frame = frame,
                   .ahead = ahead,
+                  .counted = number(json, "counted"),
                   .spawn = (unsigned)number(json, "spawn"),
                   .mute = (unsigned)number(json, "mute"),
                   .rests = json_is_true(json_object_get(json, "rests")),

@@ -104,6 +104,7 @@ static enum tec_status take_tick(struct reading *r, const struct tec_recorded_fr
         .number = tick->again.number,
         .frame = tick->again.frame,
         .ahead = tick->again.ahead,
+        .counted = tick->again.counted,
         .tick_ns = tick->tick_us < 0 || tick->tick_us > INT64_MAX / 4000 ? 0 : tick->tick_us * 1000,
         .deadline_ns = INT64_MIN,
         .spawn = tick->again.spawn,

@@ -18,7 +18,7 @@ struct tec_recorded_request {
 /* A session's tick, and the frame that it opened. Times on the frame clock. */
 struct tec_recorded_part {
     int session;
-    int64_t number, frame, ahead, tick_ns, late_ns;
+    int64_t number, frame, ahead, counted, tick_ns, late_ns;
     int64_t deadline_ns; /* after the tick; -1 = none; INT64_MIN: the recording does not say */
     unsigned spawn, mute;
     bool observed, rests;

@@ -88,6 +88,7 @@ void tec_recording_tick(struct tec_recording *r, const struct tec_recorded_tick 
     struct tec_item_tick item = {.number = t->number,
                                  .frame = t->tick->frame,
                                  .ahead = t->tick->ahead,
+                                 .counted = t->tick->counted,
                                  .spawn = t->tick->spawn,
                                  .mute = t->tick->mute,
                                  .tick_ns = t->tick->tick_ns,

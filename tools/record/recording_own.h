@@ -31,7 +31,7 @@ struct tec_item_ask {
 
 /* TICK: this, and noise [noise_n]. */
 struct tec_item_tick {
-    int64_t number, frame, ahead, tick_ns;
+    int64_t number, frame, ahead, counted, tick_ns;
     int session, noise_n, n_asks, n_cancels, reset;
     unsigned spawn, mute;
     bool observed, rests;

@@ -115,12 +115,12 @@ static void put_tick(struct tec_recording *r, uint64_t now)
                                               t.asks[i].max_tokens, "prio", t.asks[i].prio));
     for (int i = 0; i < t.n_cancels; i++)
         json_array_append_new(cancels, json_integer(t.cancels[i]));
-    json_t *one =
-        json_pack("{s:I, s:I, s:i, s:I, s:b, s:b, s:s, s:I, s:I, s:o, s:o}", "number",
-                  (json_int_t)t.number, "frame", (json_int_t)t.frame, "session", t.session,
-                  "tick_us", (json_int_t)(t.tick_ns / 1000), "observed", (int)t.observed, "rests",
-                  (int)t.rests, "reset", resets[t.reset], "spawn", (json_int_t)t.spawn, "mute",
-                  (json_int_t)t.mute, "asks", asks, "cancels", cancels);
+    json_t *one = json_pack("{s:I, s:I, s:i, s:I, s:b, s:b, s:s, s:I, s:I, s:I, s:o, s:o}",
+                            "number", (json_int_t)t.number, "frame", (json_int_t)t.frame, "session",
+                            t.session, "tick_us", (json_int_t)(t.tick_ns / 1000), "observed",
+                            (int)t.observed, "rests", (int)t.rests, "reset", resets[t.reset],
+                            "counted", (json_int_t)t.counted, "spawn", (json_int_t)t.spawn, "mute",
+                            (json_int_t)t.mute, "asks", asks, "cancels", cancels);
     if (t.ahead)
         json_object_set_new(one, "ahead", json_integer(t.ahead));
     if (t.noise_n)

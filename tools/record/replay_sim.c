@@ -108,17 +108,18 @@ static void fill_asks(struct tec_replay_sim *s, struct tec_tick *tick,
 
 /* Of ticks of a period others have frames than had them when recorded, so the observations that
  * texts are counted by are counted anew. */
-static unsigned spawns(struct tec_replay_sim *s, const struct tec_recorded_part *part,
-                       const struct tec_replay_arrival *a)
+static void count(struct tec_replay_sim *s, const struct tec_recorded_part *part,
+                  const struct tec_replay_arrival *a, struct tec_tick *tick)
 {
-    const struct tec_loop *loop = s->opened.engine->loop;
+    struct tec_counted *counted = &s->counted[part->session];
+    tick->counted = part->counted;
+    tick->spawn = part->spawn;
     if (s->mode != TEC_RECORDING_PACED)
-        return part->spawn;
+        return;
     if (part->reset == TEC_RESET_ALL && !a->again)
-        s->counted[part->session].n = 0;
-    return part->observed || a->again
-               ? tec_loop_spawns_next(loop, &s->counted[part->session], &s->inputs[part->session])
-               : 0;
+        counted->n = 0;
+    tec_loop_count(s->opened.engine->loop, counted,
+                   part->observed || a->again ? &s->inputs[part->session] : NULL, tick);
 }
 
 /* The tick of a part at a moment of this clock. `again`: the recording has none of that number, and
@@ -132,7 +133,7 @@ static struct tec_tick make_tick(struct tec_replay_sim *s, const struct tec_reco
     if (s->mode != TEC_RECORDING_SERVED || s->opened.pipeline->frame.sessions > 1)
         tick.frame = a->again ? a->number : part->frame;
     tick.ahead = a->again ? part->ahead : tick.frame - part->frame + part->ahead;
-    tick.spawn = spawns(s, part, a);
+    count(s, part, a, &tick);
     tick.mute = part->mute;
     tick.rests = part->rests;
     if (part->deadline_ns != INT64_MIN && s->o->every_ms <= 0.0)

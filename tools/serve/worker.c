@@ -144,7 +144,7 @@ static struct tec_tick make_tick(struct tec_worker *w, struct tec_worker_session
     bool first = s->job >= 0 && !s->asked;
     tick.ahead = tick.frame - s->observed - s->passed;
     s->observed += first;
-    tick.spawn = first ? tec_loop_spawns_next(loop, &s->counted, &s->input) : 0;
+    tec_loop_count(loop, &s->counted, first ? &s->input : NULL, &tick);
     s->asked |= s->job >= 0;
     if (s->texts.anew)
         s->texts.from = tick.frame;

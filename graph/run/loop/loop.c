@@ -345,21 +345,23 @@ const struct tec_frame_record *tec_loop_run(struct tec_loop *l, const struct tec
     return &l->record;
 }
 
-unsigned tec_loop_spawns(const struct tec_loop *l, int64_t frame)
+unsigned tec_loop_spawns(const struct tec_loop *l, int64_t number)
 {
     unsigned spawn = 0;
     for (int d = 0; d < l->o.n_decoders; d++)
-        if (l->o.decoders[d].every && frame % l->o.decoders[d].every == 0)
+        if (l->o.decoders[d].every && number % l->o.decoders[d].every == 0)
             spawn |= 1U << d;
     return spawn;
 }
 
-unsigned tec_loop_spawns_next(const struct tec_loop *l, struct tec_counted *counted,
-                              const struct tec_frame_input *input)
+void tec_loop_count(const struct tec_loop *l, struct tec_counted *counted,
+                    const struct tec_frame_input *input, struct tec_tick *tick)
 {
-    if (counted->episode != input->episode)
+    if (input && counted->episode != input->episode)
         *counted = (struct tec_counted){.episode = input->episode};
-    return tec_loop_spawns(l, counted->n++);
+    counted->n += input != NULL;
+    tick->counted = counted->n - 1;
+    tick->spawn = input ? tec_loop_spawns(l, tick->counted) : 0;
 }
 
 const struct tec_loop_options *tec_loop_settings(const struct tec_loop *l)
@@ -375,6 +377,7 @@ struct tec_tick tec_loop_tick(const struct tec_loop *l, int64_t tick_ns, unsigne
                              .tick_ns = tick_ns,
                              .deadline_ns = after ? tick_ns + after : -1,
                              .next_ns = l->o.period_ns ? tick_ns + l->o.period_ns : INT64_MAX,
+                             .counted = l->frame,
                              .spawn = spawn};
 }
 

@@ -133,6 +133,8 @@ struct tec_tick {
     int64_t ahead;       /* how much larger `frame` is than the number of the observation among its
                           * robot's: frames of language alone count as frames, observations that no
                           * frame took do not; 0 where every tick is an observation */
+    int64_t counted;     /* the number that every(n) of texts counts by: of the session's newest
+                          * observation, in its episode */
     unsigned spawn;      /* bit set of decoders that start a request */
     unsigned mute;       /* of those that a change of the instruction starts nothing of */
     bool rests;          /* the session's rings stand still: language goes on alone, without an
@@ -319,18 +321,19 @@ const struct tec_frame_record *tec_loop_record(const struct tec_loop *loop, int 
  * of the bit set `spawn` besides. */
 struct tec_tick tec_loop_tick(const struct tec_loop *loop, int64_t tick_ns, unsigned spawn);
 
-/* Bit set of the decoders that start a request in a frame of this number. */
-unsigned tec_loop_spawns(const struct tec_loop *loop, int64_t frame);
+/* Bit set of the decoders that start a request at an observation of this number. */
+unsigned tec_loop_spawns(const struct tec_loop *loop, int64_t number);
 
 /* Observations of a session's newest episode that frames had; of none: zeros. */
 struct tec_counted {
     int64_t episode, n;
 };
 
-/* The same with a session's next observation, which is counted: every(n) begins anew with an
- * episode, at its first observation. */
-unsigned tec_loop_spawns_next(const struct tec_loop *loop, struct tec_counted *counted,
-                              const struct tec_frame_input *input);
+/* Count a session's next observation, and give its number, and what starts at it, to its tick:
+ * every(n) begins anew with an episode, at its first observation. NULL: the tick has none, or one
+ * that has been counted, at which nothing starts again. */
+void tec_loop_count(const struct tec_loop *loop, struct tec_counted *counted,
+                    const struct tec_frame_input *input, struct tec_tick *tick);
 
 /* Returns the options that the loop was made with. */
 const struct tec_loop_options *tec_loop_settings(const struct tec_loop *loop);

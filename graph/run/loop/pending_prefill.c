@@ -187,11 +187,11 @@ void tec_pending_prefills_drop(struct tec_loop *l)
 }
 
 /* Does this observation begin another one? */
-static bool is_over(const struct tec_loop *l, struct tec_pending_prefill *a)
+static bool is_over(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
     const struct tec_chain *c = &l->chains[a->chain];
-    a->since++;
-    return l->o.chains[a->chain].on_change ? tec_loop_key(l, c) != a->key : a->since >= c->every;
+    return l->o.chains[a->chain].on_change ? tec_loop_key(l, c) != a->key
+                                           : l->tick->counted / c->every != a->counted / c->every;
 }
 
 void tec_pending_prefills_begin(struct tec_loop *l)
@@ -208,6 +208,7 @@ void tec_pending_prefills_begin(struct tec_loop *l)
         a = ask(l, m);
         a->held = true;
         a->episode = l->input->episode;
+        a->counted = l->tick->counted;
         a->key = tec_loop_key(l, &l->chains[m]);
     }
 }

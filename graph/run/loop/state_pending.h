@@ -12,7 +12,7 @@ struct tec_pending_prefill {
     int64_t frame;          /* that it was asked for in */
     bool held;              /* for requests to come */
     int64_t episode;        /* of a held one's observation */
-    int since;              /* observations since then */
+    int64_t counted;        /* and its number, as the tick's */
     uint64_t key;           /* as of a prefix */
     int waiting, done, now; /* requests; slices that have run, and that run in this frame */
     int region, rows;       /* from its first slice on; -1 = none */
