@@ -1,5 +1,6 @@
 #!/bin/sh
-# interpret.t - compiled graphs give what the interpreter gives: actions and texts, byte for byte.
+# interpret.t - compiled graphs give what the interpreter gives: actions and texts, byte for byte;
+# launches of both are in their frames.
 # usage: tests/interpret.t [PROGRAM]
 #
 # Each pipeline of tests/frozen/pipelines.txt runs twenty frames of random inputs under the default
@@ -16,6 +17,8 @@ def read(path):
     assert len(frames) >= 20, "frames are missing"
     texts, late = {}, set()
     for f in frames:
+        for l in f["plan"]["launches"]:
+            assert f["start_us"] <= l["start_us"] <= l["end_us"] <= f["end_us"], "a launch is not in its frame"
         for node, list_ in (f.get("text") or {}).items():
             for t in list_:
                 texts.setdefault((node, t["request"]), []).extend(t.get("tokens") or [])

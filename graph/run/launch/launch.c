@@ -339,11 +339,14 @@ static void replay_nodes(struct tec_plan *plan, const struct tec_plan_part *part
         tec_device_replay(plan->device, part->capture, replay);
         return;
     }
-    for (int i = 0; i < part->n_slices && replay->status == TEC_OK; i++) {
-        int64_t start = replay->start_ns;
+    tec_device_replay(plan->device, part->slices[0], replay);
+    for (int i = 1; i < part->n_slices && replay->status == TEC_OK; i++) {
+        const struct tec_replay before = *replay;
         tec_device_replay(plan->device, part->slices[i], replay);
-        if (i)
-            replay->start_ns = start;
+        replay->start_ns = before.start_ns;
+        for (int m = 0; m < TEC_MAX_MARKS; m++)
+            if (!replay->mark_ns[m])
+                replay->mark_ns[m] = before.mark_ns[m];
     }
 }
 
