@@ -184,6 +184,21 @@ static void rate_of_ring(struct tec_refusing *r)
                name_of(r->n), r->n->writes.name);
 }
 
+/* on_change() compares texts. */
+static void nothing_changes(struct tec_refusing *r)
+{
+    struct tec_where last = {0};
+    const struct tec_decl_spawn *s = &r->n->spawn;
+    if (r->n->kind != TEC_DECL_PREFILL || s->kind != TEC_SPAWN_ON_CHANGE || s->value ||
+        tec_refusing_reads(r, TEC_INPUT_TEXT, &last) > 0)
+        return;
+    struct tec_diagnostic *d =
+        REFUSE(field(r, "spawn"), "'%s' runs where a text that it reads is new, but it reads none",
+               name_of(r->n));
+    tec_diagnostics_help(r->ld->d, d,
+                         "every(n); a picture and the state are new with each observation");
+}
+
 /* Where its prefill begins with a new text there may be none for longer than a chunk lasts. */
 static void acts_with_text(struct tec_refusing *r)
 {
@@ -191,9 +206,9 @@ static void acts_with_text(struct tec_refusing *r)
         return;
     struct tec_diagnostic *d =
         REFUSE(field(r, "spawn"),
-               "'%s' runs where '%s' is new, but that is so where a text is: until then its chunk "
-               "is used up",
-               name_of(r->n), r->n->kv.name);
+               "'%s' runs where '%s' is new, and that is made where a text is, which may be long "
+               "after the chunk of '%s' is used up",
+               name_of(r->n), r->n->kv.name, name_of(r->n));
     tec_diagnostics_help(r->ld->d, d, "leave spawn out: it acts on the newest one in every frame");
 }
 
@@ -325,10 +340,11 @@ static void typed_buffer(struct tec_refusing *r)
 void tec_refuse_meaningless(struct tec_refusing *r)
 {
     static void (*const cases[])(struct tec_refusing * r) = {
-        shared_frame,   prefill_target, no_prefill,    no_prefix,        frame_before,
-        rate_of_ring,   after_text,     tokens_out,    typed_buffer,     awaited_partition,
-        acts_with_text, segments_alone, shared_memory, copied_ring,      beside_ring,
-        other_deadline, missed_text,    always_runs,   several_segments, packed_memory,
+        shared_frame,    prefill_target, no_prefill,     no_prefix,     frame_before,
+        rate_of_ring,    after_text,     tokens_out,     typed_buffer,  awaited_partition,
+        nothing_changes, acts_with_text, segments_alone, shared_memory, copied_ring,
+        beside_ring,     other_deadline, missed_text,    always_runs,   several_segments,
+        packed_memory,
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         cases[i](r);

@@ -126,6 +126,31 @@ struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
     return writer && its.kind != TEC_SPAWN_NONE ? its : change;
 }
 
+/* Behind a prefill of frames that texts begin, actions go on with what it saw, however long ago
+ * that is. */
+static void check_age(struct tec_loader *ld, int i)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    const struct tec_decl_node *n = &p->nodes[i];
+    const char *seen = NULL;
+    bool text = false;
+    for (int k = 0; k < n->reads.n; k++) {
+        const struct tec_decl_input *in =
+            n->reads.item[k].index < 0 ? NULL : &p->inputs[n->reads.item[k].index];
+        text |= in && in->kind == TEC_INPUT_TEXT;
+        if (in && in->kind != TEC_INPUT_TEXT && in->kind != TEC_INPUT_SEGMENTS && !seen)
+            seen = in->name;
+    }
+    if (!seen || !text || p->n_chains == 0 || n->culled || n->chain < 0 ||
+        !tec_pipeline_in_frames(p, n) || of_value(p, n, n->spawn).kind != TEC_SPAWN_ON_CHANGE)
+        return;
+    struct tec_diagnostic *d = tec_diagnostics_add(
+        ld->d, TEC_W117, tec_where_field(ld, &ld->nodes[i], "spawn"),
+        "'%s' runs where a text is new: until the next one actions are of '%s' as it was then",
+        n->name ? n->name : "prefill", seen);
+    tec_diagnostics_help(ld->d, d, "every(n) renews it");
+}
+
 /* A prefill's own trigger: its rate, or that what it reads changes. */
 static void check_prefill(struct tec_loader *ld, int i)
 {
@@ -142,6 +167,8 @@ static void check_prefill(struct tec_loader *ld, int i)
     else if (s->value && !value_read(p, n, s->value))
         tec_diagnostics_add(ld->d, TEC_E024, where, "'%s' does not read '%s'",
                             n->name ? n->name : "prefill", s->value);
+    else
+        check_age(ld, i);
 }
 
 int tec_pipeline_acts_every(const struct tec_pipeline *p, const struct tec_decl_node *action)
