@@ -380,16 +380,24 @@ TEST(settings_apply_and_are_checked)
 
 TEST(spawns_are_set_and_checked)
 {
-    const char *const calls[] = {"nodes.talk.spawn=on_request()", "nodes.talk.spawn=every(7)",
-                                 "nodes.talk.spawn=every(0)", "nodes.talk.spawn=every(99999999999)",
-                                 "nodes.talk.spawn=every(1) "};
-    for (int i = 0; i < 5; i++) {
+    const char *const calls[] = {
+        "nodes.talk.spawn=on_request()",       "nodes.talk.spawn=every(7)",
+        "nodes.talk.spawn=on_change(\"obs\")", "nodes.talk.spawn=on_change('prompt')",
+        "nodes.talk.spawn=every(0)",           "nodes.talk.spawn=every(99999999999)",
+        "nodes.talk.spawn=every(1) ",          "nodes.talk.spawn=every()",
+        "nodes.talk.spawn=every('obs')",       "nodes.talk.spawn=on_change(7)",
+        "nodes.talk.spawn=on_change('obs\")",  "nodes.talk.spawn=on_change('nothing')",
+        "nodes.talk.spawn=on_request('obs')"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         struct loaded l = load_with("pipelines/pi05_libero.lua", NULL, 0, &calls[i], 1);
-        CHECK_INT(l.status, ==, i < 2 ? TEC_OK : TEC_MALFORMED);
+        CHECK_INT(l.status, ==, i < 4 ? TEC_OK : TEC_MALFORMED);
+        CHECK(i < 4 || strcmp(l.d.list[0].where.file, "--set") == 0);
         if (i == 0)
             CHECK_INT(l.p->nodes[2].spawn.kind, ==, TEC_SPAWN_ON_REQUEST);
         if (i == 1)
             CHECK_INT(l.p->nodes[2].spawn.frames, ==, 7);
+        if (i == 2 || i == 3)
+            CHECK_STR(l.p->nodes[2].spawn.value, i == 2 ? "obs" : "prompt");
         finish(&l);
     }
 }

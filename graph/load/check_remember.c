@@ -1,5 +1,4 @@
-/* check_remember.c - what a remember node reads fits a segment of the memory that it writes into.
- */
+/* check_remember.c - a remember node's text fits a segment of the memory that it writes into. */
 #include "graph/load/loader.h"
 #include "graph/memory/log.h"
 
@@ -10,8 +9,7 @@ const char *tec_pipeline_key(const struct tec_decl_node *n)
     return n->key ? n->key : n->name;
 }
 
-/* The first node that brings segments of a memory to a prompt of a model (-1: of any); NULL = none.
- */
+/* The first node that brings a memory to a prompt of a model (-1: of any); NULL = none. */
 static const struct tec_decl_node *loader_of(const struct tec_pipeline *p, int memory, int model)
 {
     for (int i = 0; i < p->n_nodes; i++)

@@ -124,9 +124,7 @@ static void shared_memory(struct tec_refusing *r)
     tec_diagnostics_also(r->ld->d, d, other->where, "the other memory_load");
 }
 
-/* What of a prompt is computed anew is known when its segments are there: it is a launch of its
- * own.
- */
+/* What of a prompt is computed anew is known when its segments are there: a launch of its own. */
 static void packed_memory(struct tec_refusing *r)
 {
     if (!tec_refusing_rings(r, r->n) || r->n->pack_with.index < 0 ||

@@ -220,43 +220,55 @@ static struct tec_decl_value *from_json(struct tec_loader *ld, const json_t *jso
     return v;
 }
 
-static struct tec_decl_value *make_call(struct tec_loader *ld, enum tec_constructor con,
-                                        const long long *frames, struct tec_where where)
+/* What a call takes: a number, or a name in quotes of either kind. NULL: it is neither. */
+static struct tec_decl_value *parse_argument(struct tec_loader *ld, const char *text, size_t n)
 {
-    struct tec_decl_value *v = tec_decl_value_new(ld, TEC_VALUE_TABLE);
-    struct tec_decl_value *number = frames ? tec_decl_value_new(ld, TEC_VALUE_INT) : NULL;
-    if (!v || (frames && !number))
+    bool name = n > 2 && (*text == '"' || *text == '\'') && text[n - 1] == *text &&
+                !memchr(text + 1, *text, n - 2);
+    bool number = n > 0 && n < 11 && strspn(text, "0123456789") == n;
+    if (!name && !number)
         return NULL;
-    v->tag = con;
-    v->entries = TEC_NEW(ld->scratch, 1, struct tec_decl_entry);
-    if (frames && v->entries) {
-        number->integer = *frames;
-        v->entries[v->n++] = (struct tec_decl_entry){
-            .key = "frames", .value = number, .source = -1, .open = -1, .set = where};
-    }
-    return v->entries ? v : NULL;
+    struct tec_decl_value *v = tec_decl_value_new(ld, name ? TEC_VALUE_STRING : TEC_VALUE_INT);
+    if (v && name)
+        v->string = tec_arena_strndup(ld->arena, text + 1, n - 2);
+    else if (v)
+        v->integer = strtoll(text, NULL, 10);
+    return v && (number || tec_loader_has(ld, v->string)) ? v : NULL;
 }
 
-/* "every(2)", "on_change()": a word that takes a number of frames or nothing, as in a file. NULL:
- * it is none. */
+/* "every(2)", "on_change()", "on_change('goal')", as in a file. NULL: it is none. */
 static struct tec_decl_value *parse_call(struct tec_loader *ld, const char *text,
                                          struct tec_where where)
 {
-    static const enum tec_constructor bare[] = {TEC_CON_on_change, TEC_CON_on_request,
-                                                TEC_CON_when};
-    const size_t every = strlen("every(");
-    size_t n = strlen(text);
-    for (size_t i = 0; i < sizeof bare / sizeof bare[0]; i++) {
-        const char *word = tec_constructors[bare[i]].word;
-        if (n == strlen(word) + 2 && strncmp(text, word, n - 2) == 0 &&
-            strcmp(text + n - 2, "()") == 0)
-            return make_call(ld, bare[i], NULL, where);
-    }
-    if (n < every + 2 || n > every + 11 || strncmp(text, "every(", every) != 0 ||
-        strspn(text + every, "0123456789") != n - every - 1 || text[n - 1] != ')')
+    static const struct {
+        enum tec_constructor tag;
+        const char *takes; /* the key of its argument; NULL: it has none */
+    } calls[] = {{TEC_CON_on_change, "name"},
+                 {TEC_CON_on_request, NULL},
+                 {TEC_CON_when, NULL},
+                 {TEC_CON_every, "frames"}};
+    size_t word = strcspn(text, "("), n = strlen(text), i = 0;
+    while (i < sizeof calls / sizeof *calls &&
+           (strlen(tec_constructors[calls[i].tag].word) != word ||
+            strncmp(text, tec_constructors[calls[i].tag].word, word) != 0))
+        i++;
+    if (i == sizeof calls / sizeof *calls || n < word + 2 || text[n - 1] != ')')
         return NULL;
-    long long frames = strtoll(text + every, NULL, 10);
-    return make_call(ld, TEC_CON_every, &frames, where);
+    bool empty = n == word + 2;
+    struct tec_decl_value *argument =
+        empty ? NULL : parse_argument(ld, text + word + 1, n - word - 2);
+    if (!empty && (!argument || !calls[i].takes))
+        return NULL;
+    struct tec_decl_value *v = tec_decl_value_new(ld, TEC_VALUE_TABLE);
+    struct tec_decl_entry *entry = v ? TEC_NEW(ld->scratch, 1, struct tec_decl_entry) : NULL;
+    if (!entry)
+        return NULL;
+    *entry = (struct tec_decl_entry){
+        .key = calls[i].takes, .value = argument, .source = -1, .open = -1, .set = where};
+    v->tag = calls[i].tag;
+    v->entries = entry;
+    v->n = argument != NULL;
+    return v;
 }
 
 /* JSON where it is JSON (5, true, [1, 2]), a call, else the text itself. */

@@ -67,8 +67,7 @@ static struct tec_decl_spawn of_value(const struct tec_pipeline *p,
     return (struct tec_decl_spawn){.kind = TEC_SPAWN_EVERY, .frames = 1};
 }
 
-/* A chain's prefill; of a draft's the one that makes the prompt which it proposes to. NULL = none.
- */
+/* A chain's prefill; of a draft's the one whose prompt it proposes to. NULL = none. */
 static const struct tec_decl_node *prefill_of(const struct tec_pipeline *p, int chain)
 {
     int at = chain >= 0 && chain < p->n_chains ? p->chains[chain].prefill : -1;

@@ -16,12 +16,13 @@ static int total_of(const struct tec_loop *l, const struct tec_pending_prefill *
     return l->chains[a->chain].slices;
 }
 
-/* Does an unfinished one have keys? Is it finished? */
+/* Has it keys, but not all of its slices? */
 static bool begun(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
     return a->region >= 0 && a->done < total_of(l, a);
 }
 
+/* Are all of its keys there? */
 static bool whole(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
     return a->region >= 0 && a->done == total_of(l, a);

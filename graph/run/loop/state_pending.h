@@ -24,9 +24,10 @@ struct tec_pending_prefill {
     struct tec_memory_prompt *memory; /* its segments; NULL = none. One of the chain's rooms */
 };
 
-/* pending_prefill.c: prefills that requests wait for. An observation has come, before its requests:
- * of chains that hold theirs. Is there one that a request could join? */
+/* pending_prefill.c: prefills that requests wait for. Of chains that hold theirs: an observation
+ * has come, before its requests. */
 void tec_pending_prefills_begin(struct tec_loop *l);
+/* Is there one that a request could join? */
 bool tec_pending_prefill_there(const struct tec_loop *l, int chain);
 void tec_pending_prefills_drop(struct tec_loop *l);                       /* those that are held */
 void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r); /* at its birth */
