@@ -301,27 +301,56 @@ static char *expand(const struct tec_pipeline *p)
     return text;
 }
 
+/* What is read back is the same, with as many refusals and warnings; its places are the form's. */
+static void check_form(const struct loaded *a, const char *path)
+{
+    char *once = expand(a->p);
+    REQUIRE(once);
+    struct loaded b = load_with("x.json", once, strlen(once), NULL, 0);
+    CHECK_INT(b.status, ==, TEC_OK);
+    if (b.status != TEC_OK)
+        complain(&b, path);
+    char *twice = b.p ? expand(b.p) : NULL;
+    CHECK(twice && strcmp(once, twice) == 0);
+    CHECK_INT(a->d.n_errors, ==, b.d.n_errors);
+    CHECK_INT(a->d.n_warnings, ==, b.d.n_warnings);
+    CHECK(!b.p || b.p->n_nodes == 0 || strcmp(b.p->nodes[0].where.file, "x.json") != 0);
+    tec_pipeline_free(b.p);
+    tec_diagnostics_finish(&b.d);
+    free(once);
+    free(twice);
+}
+
 TEST(the_canonical_form_is_a_fixed_point)
 {
     for (int i = 0; i < N_GOOD; i++) {
         struct loaded a = load(good[i]);
         REQUIRE(a.p);
-        char *once = expand(a.p);
-        REQUIRE(once);
-        struct loaded b = load_with("x.json", once, strlen(once), NULL, 0);
-        CHECK_INT(b.status, ==, TEC_OK);
-        if (b.status != TEC_OK)
-            complain(&b, good[i]);
-        char *twice = b.p ? expand(b.p) : NULL;
-        CHECK(twice && strcmp(once, twice) == 0);
-        CHECK_INT(a.d.n_warnings, ==, b.d.n_warnings);
-        CHECK(!b.p || b.p->n_nodes == 0 || strcmp(b.p->nodes[0].where.file, "x.json") != 0);
-        tec_pipeline_free(b.p);
-        tec_diagnostics_finish(&b.d);
+        check_form(&a, good[i]);
         finish(&a);
-        free(once);
-        free(twice);
     }
+}
+
+TEST(what_loads_can_be_expanded_and_loaded)
+{
+    DIR *dir = opendir("tests/pipelines");
+    int n = 0;
+    REQUIRE(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        char path[300];
+        const char *dot = strrchr(e->d_name, '.');
+        if (!dot || strcmp(dot, ".lua") != 0)
+            continue;
+        snprintf(path, sizeof path, "tests/pipelines/%s", e->d_name);
+        struct loaded l = load(path);
+        if (l.status == TEC_OK && l.p) {
+            check_form(&l, path);
+            n++;
+        }
+        finish(&l);
+    }
+    closedir(dir);
+    CHECK_INT(n, >=, 40);
 }
 
 TEST(overlays_merge)

@@ -256,20 +256,18 @@ static json_t *constructed(enum tec_constructor con, const void *in, bool with_k
     return out;
 }
 
-/* What a robot is given in place of late actions has a default, and of a text no meaning. */
-static void drop_missed(const struct tec_pipeline *p, int node, json_t *nodes)
+/* A text's deadline does not say what a robot is given in place of late actions: the file may not
+ * write it, and its defaults are no part of the form. */
+static void drop_missed(const struct tec_pipeline *p, json_t *nodes)
 {
-    const struct tec_decl_node *n = &p->nodes[node];
-    json_t *deadline = json_object_get(json_array_get(nodes, (size_t)node), "deadline"), *value;
-    const char *key;
-    void *next;
-    if (!tec_decl_makes_text(n) || tec_pipeline_rings(p, n) ||
-        n->deadline.kind != TEC_DEADLINE_HARD)
-        return;
-    json_object_foreach_safe(deadline, next, key, value)
-    {
-        if (strcmp(key, "on_miss") == 0 || strcmp(key, "limit") == 0)
-            json_object_del(deadline, key);
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        json_t *deadline = json_object_get(json_array_get(nodes, (size_t)i), "deadline");
+        if (!tec_decl_makes_text(n) || tec_pipeline_rings(p, n) ||
+            n->deadline.kind != TEC_DEADLINE_HARD)
+            continue;
+        json_object_del(deadline, "on_miss");
+        json_object_del(deadline, "limit");
     }
 }
 
@@ -279,8 +277,7 @@ enum tec_status tec_pipeline_expand(json_t **out, const struct tec_pipeline *pip
     json_t *form = constructed(TEC_CON_pipeline, pipeline, false);
     if (!form)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its JSON form", pipeline->file);
-    for (int i = 0; i < pipeline->n_nodes; i++)
-        drop_missed(pipeline, i, json_object_get(form, "nodes"));
+    drop_missed(pipeline, json_object_get(form, "nodes"));
     for (int i = 0; i < pipeline->n_drafts; i++) { /* what the file does not say */
         json_t *nodes = json_object_get(form, "nodes"),
                *resources = json_object_get(form, "resources");
