@@ -545,6 +545,34 @@ TEST(each_session_of_each_memory_has_a_file_of_its_own)
     CHECK_INT(files_met("build/m", "build/m.1x", 3), ==, 0);
 }
 
+TEST(each_node_of_a_memory_has_a_file_of_its_own)
+{
+    static const char text[] =
+        "return extend('two_load.lua', { name = 'three_load',\n"
+        "  inputs = { segments { name = 'more', max_segments = 3, tokens_each = 8 } },\n"
+        "  resources = { kv.segments { name = 'mem', store = 'build/m' },\n"
+        "                kv.segments { name = 'other', tokens = 32, store = 'build/%s' } },\n"
+        "  nodes = { memory_load { name = 'recall3', model = 'planner', reads = { 'more' },\n"
+        "                          from = 'other', into = 'context', after = 'recall2' },\n"
+        "            prefill { name = 'think', after = 'recall3' } } })\n";
+    static const struct {
+        const char *store;
+        bool met;
+    } cases[] = {{"m.recall2", true}, {"m.recall", false}, {"m", true}, {"n", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char file[sizeof text + 20];
+        snprintf(file, sizeof file, text, cases[i].store);
+        struct loaded l = load_with("tests/pipelines/text.lua", file, strlen(file), NULL, 0);
+        if (l.d.n_errors > cases[i].met)
+            complain(&l, cases[i].store);
+        CHECK_INT(l.d.n_errors, ==, cases[i].met);
+        bool met = l.d.n_errors && strstr(l.d.list[0].message, "would write a file of 'mem'");
+        CHECK_INT(met, ==, cases[i].met);
+        CHECK(!met || l.d.list[0].code == TEC_E011);
+        finish(&l);
+    }
+}
+
 TEST(text_output)
 {
     struct loaded l = load("tests/pipelines/bad/deadline.lua");

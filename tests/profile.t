@@ -106,6 +106,12 @@ for row in '"node": "recall", *"point": {}' '"percent": 25' '"tokens": 16'; do
 done
 run 0 "check takes them" check $keeps --costs "$W/keeps.costs"
 ! grep -q "is called" "$W/err"; ok $? "and knows their nodes"
+two=tests/pipelines/two_load.lua
+run 0 "two models of one memory" profile $two --random-weights 1 --size tiny --threads 1 --frames 2 -o "$W/two.costs"
+grep -q '"keep"' "$W/two.costs" && grep -q '"keep.recall2"' "$W/two.costs"; ok $? "each has rows of what it keeps"
+run 0 "check takes them" check $two --random-weights 1 --size tiny --costs "$W/two.costs"
+! grep -q "is called\|no row" "$W/err"; ok $? "and knows all of them"
+run 0 "run takes them" run $two --random-weights 1 --size tiny --random-inputs 1 -n 2 --costs "$W/two.costs"
 row() { printf '{"node":"%s","point":{%s},"n":1,"min":%s,"p50":%s,"p99":%s,"p999":%s,"max":%s}' $1 "$2" $3 $3 $3 $3 $3; }
 printf '{"schema":1,"variants":[%s,%s,%s,%s]}' "$(row ask '' 1000)" "$(row recall '' 5000)" \
     "$(row recall '"percent":25' 3000)" "$(row answer '"batch":1' 10)" >"$W/recall.costs"

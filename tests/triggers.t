@@ -162,6 +162,14 @@ done
 cmp -s "$W/two_load1" "$W/two_load2"
 [ $? -eq 1 ]
 ok $? "and reads it"
+# Files stay with their nodes where these change places in the pipeline.
+mkdir "$W/moved" && awk '/"recall"|"see"|"act"/ { arm = arm $0 ORS; next } /remember/ { printf "%s", arm } { print }' \
+    $P/two_load.lua >"$W/moved/two_load.lua"
+cp "$W/two_load.store" "$W/moved/mem" && cp "$W/two_load.store.recall2" "$W/moved/mem.recall2" &&
+    run there $P/two_load.lua --policy chaos --set "resources.mem.store=$W/two_load.store" &&
+    run elsewhere "$W/moved/two_load.lua" --policy chaos --set "resources.mem.store=$W/moved/mem" &&
+    python3 -S "$W/same.py" "$W/there" "$W/elsewhere" 12 18 2>>"$W/err" && [ ! -e "$W/moved/mem.recall" ]
+ok $? "where its nodes change places, each keeps its file"
 
 for name in held held_plan two_load draft_remembers ring_hard; do # the form that programs write
     once='{"schema": 1, "frames": 5, "clock": "saturated"}'

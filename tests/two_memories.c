@@ -115,8 +115,9 @@ static int settle(struct tec_engine *engine)
     return both;
 }
 
-static struct tec_engine *opened_of(const char *path, const char *sessions,
-                                    struct tec_pipeline **pipeline)
+static struct tec_engine *opened_with(const char *path, const char *sessions,
+                                      const struct tec_cost_table *costs,
+                                      struct tec_pipeline **pipeline)
 {
     struct tec_engine *engine;
     struct tec_diagnostics d;
@@ -134,12 +135,19 @@ static struct tec_engine *opened_of(const char *path, const char *sessions,
         .size = "tiny",
         .saturated = true,
         .forgets = true,
+        .costs = costs,
         .device = {.kind = tap.device, .threads = 1, .tier = tec_tier_best()}};
     enum tec_status status = tec_engine_open(&engine, &options, &heap, &err);
     if (status != TEC_OK)
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(status == TEC_OK);
     return engine;
+}
+
+static struct tec_engine *opened_of(const char *path, const char *sessions,
+                                    struct tec_pipeline **pipeline)
+{
+    return opened_with(path, sessions, NULL, pipeline);
 }
 
 static struct tec_engine *opened(const char *sessions, struct tec_pipeline **pipeline)
@@ -280,6 +288,22 @@ TEST(two_nodes_that_load_from_one_memory_are_told_the_same)
         CHECK(tec_store_view(memory_of(engine, 1, s)->store, 0, &b));
         CHECK(a.text_bytes == b.text_bytes && memcmp(a.text, b.text, a.text_bytes) == 0);
     }
+    tec_engine_close(engine);
+    tec_pipeline_free(pipeline);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(each_of_them_has_the_costs_of_its_own_launches)
+{
+    struct tec_cost_row rows[] = {{"keep", 8, 1, 8e6, 8e6, 8e6, 8e6, 8e6, 0},
+                                  {"keep.recall2", 8, 1, 16e6, 16e6, 16e6, 16e6, 16e6, 0}};
+    const struct tec_cost_table costs = {.n_rows = 2, .rows = rows};
+    struct tec_pipeline *pipeline;
+    struct tec_engine *engine = opened_with(TECTUM_SOURCE "/tests/pipelines/two_load.lua",
+                                            "frame.sessions=1", &costs, &pipeline);
+    REQUIRE(engine->n_memories == 2);
+    CHECK_INT(engine->memories[0]->shared->token_ns, ==, 1000000000);
+    CHECK_INT(engine->memories[1]->shared->token_ns, ==, 2000000000);
     tec_engine_close(engine);
     tec_pipeline_free(pipeline);
     CHECK_INT(heap.live, ==, 0);

@@ -6,6 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *tec_pipeline_memory_of(const struct tec_pipeline *p, const struct tec_decl_node *load,
+                                   const char *name, struct tec_arena *arena)
+{
+    const struct tec_decl_node *first = load;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        bool loads = n->kind == TEC_DECL_MEMORY_LOAD && !n->culled;
+        if (loads && n->from.index == load->from.index &&
+            (n->chain < first->chain || (n->chain == first->chain && n < first)))
+            first = n;
+    }
+    return first == load ? name : tec_arena_printf(arena, "%s.%s", name, load->name);
+}
+
 /* What is wrong with the path of a store: it would be taken as it stands and name a folder "~" or
  * "redis:". NULL: nothing. */
 static const char *wrong_store(const char *path)
@@ -19,29 +33,45 @@ static const char *wrong_store(const char *path)
     return NULL;
 }
 
-/* Is one of these the file that a later session of the other has: its path with ".N"? The first
- * session's file is the path itself. */
+/* Is this the file that one of the sessions has: the path, of a later session with ".N"? */
 static bool is_of_session(const char *file, const char *path, int sessions)
 {
     size_t n = strlen(path);
     char *end = NULL;
+    if (strcmp(file, path) == 0)
+        return true;
     if (strncmp(file, path, n) != 0 || file[n] != '.' || file[n + 1] < '1' || file[n + 1] > '9')
         return false;
     long session = strtol(file + n + 1, &end, 10);
     return *end == '\0' && session < sessions;
 }
 
-/* An earlier kv.segments that has a file of resource i's; -1 = none. */
-static int shares_file(const struct tec_pipeline *p, int i)
+/* The file of a node's memory, of its first session; NULL: it has none. */
+static const char *file_of(struct tec_loader *ld, const struct tec_decl_node *n, int resource)
 {
-    const char *mine = p->resources[i].store;
-    for (int j = 0; mine && j < i; j++) {
-        const char *other = p->resources[j].store;
-        if (other && (strcmp(mine, other) == 0 || is_of_session(mine, other, p->frame.sessions) ||
-                      is_of_session(other, mine, p->frame.sessions)))
-            return j;
+    const struct tec_pipeline *p = ld->pipeline;
+    bool loads = n->kind == TEC_DECL_MEMORY_LOAD && !n->culled && n->from.index == resource;
+    const char *store = loads ? p->resources[resource].store : NULL;
+    return store ? tec_pipeline_memory_of(p, n, store, ld->scratch) : NULL;
+}
+
+/* A file that the memories of two kv.segments have in common, of any node and session; NULL: none.
+ */
+static const char *common_file(struct tec_loader *ld, int i, int j)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    int sessions = p->frame.sessions;
+    for (int a = 0; a < p->n_nodes; a++) {
+        const char *mine = file_of(ld, &p->nodes[a], i);
+        for (int b = 0; mine && b < p->n_nodes; b++) {
+            const char *other = file_of(ld, &p->nodes[b], j);
+            if (other && is_of_session(mine, other, sessions))
+                return mine;
+            if (other && is_of_session(other, mine, sessions))
+                return other;
+        }
     }
-    return -1;
+    return NULL;
 }
 
 static void report(struct tec_loader *ld, int i, const char *field, const char *given,
@@ -51,6 +81,24 @@ static void report(struct tec_loader *ld, int i, const char *field, const char *
         ld->d, TEC_E011, tec_where_field(ld, &ld->resources[i], field), "%s", what);
     if (d)
         d->secret = strchr(given, '@') != NULL;
+}
+
+/* No file of a memory may be one of an earlier kv.segments. */
+static void check_file(struct tec_loader *ld, int i)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    const char *file = NULL;
+    struct tec_error why;
+    for (int j = 0; j < i && !file; j++) {
+        file = common_file(ld, i, j);
+        if (!file)
+            continue;
+        (void)tec_fail(&why, TEC_INVALID,
+                       "'%s' would write a file of '%s', '%s': each has its own%s",
+                       p->resources[i].name, p->resources[j].name, file,
+                       p->frame.sessions > 1 ? ", a later session's ends in its number" : "");
+        report(ld, i, "store", p->resources[i].store, why.message);
+    }
 }
 
 void tec_check_memory(struct tec_loader *ld)
@@ -63,13 +111,8 @@ void tec_check_memory(struct tec_loader *ld)
         if (wrong) {
             (void)tec_fail(&why, TEC_INVALID, "a memory's store %s", wrong);
             report(ld, i, "store", store, why.message);
-        }
-        int other = wrong ? -1 : shares_file(p, i);
-        if (other >= 0) {
-            (void)tec_fail(&why, TEC_INVALID, "'%s' would write a file of '%s': each has its own%s",
-                           p->resources[i].name, p->resources[other].name,
-                           p->frame.sessions > 1 ? ", a later session's ends in its number" : "");
-            report(ld, i, "store", store, why.message);
+        } else {
+            check_file(ld, i);
         }
         if (tec_remote_check(&options, &why) != TEC_OK)
             report(ld, i, "remote", options.address, why.message);

@@ -70,19 +70,31 @@ static bool has_launches(const struct tec_pipeline *p, const struct tec_decl_nod
     return is_timed(node);
 }
 
-/* Is it of a memory, which has rows besides its prefill's? */
-static bool remembers(const struct tec_decl_node *n)
+/* Are these rows of a memory, which has others than its prefill's: of its prompts, or of what is
+ * kept? */
+static bool is_of_memory(const struct tec_pipeline *p, const struct tec_decl_node *load,
+                         const char *name, struct tec_arena *arena)
 {
-    return !n->culled && (n->kind == TEC_DECL_MEMORY_LOAD || n->kind == TEC_DECL_REMEMBER);
+    if (load->kind != TEC_DECL_MEMORY_LOAD || load->culled)
+        return false;
+    bool any = strcmp(load->name, name) == 0;
+    for (int i = 0; i < p->n_nodes && !any; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        if (n->kind != TEC_DECL_REMEMBER || n->culled || n->memory.index != load->from.index)
+            continue;
+        const char *kept = tec_pipeline_memory_of(p, load, n->name, arena);
+        any = kept && strcmp(kept, name) == 0;
+    }
+    return any;
 }
 
-static bool is_known(const struct tec_pipeline *p, const char *name)
+static bool is_known(const struct tec_pipeline *p, const char *name, struct tec_arena *arena)
 {
     if (is_launch(p, name))
         return true;
     for (int i = 0; i < p->n_nodes; i++)
-        if ((has_launches(p, &p->nodes[i]) || remembers(&p->nodes[i])) &&
-            strcmp(p->nodes[i].name, name) == 0)
+        if ((has_launches(p, &p->nodes[i]) && strcmp(p->nodes[i].name, name) == 0) ||
+            is_of_memory(p, &p->nodes[i], name, arena))
             return true;
     return false;
 }
@@ -110,7 +122,7 @@ static enum tec_status compare(struct tec_invocation *call, const struct tec_cos
     int known = 0;
     for (int i = 0; i < t->n_rows; i++) {
         bool first = i == 0 || strcmp(t->rows[i].node, t->rows[i - 1].node) != 0;
-        bool found = is_known(p, t->rows[i].node);
+        bool found = is_known(p, t->rows[i].node, call->arena);
         known += found && first;
         if (first && !found)
             add_name(&unknown, t->rows[i].node);

@@ -200,7 +200,7 @@ static bool list_recalls(struct tec_profile *p, int model)
     return ok;
 }
 
-/* Of each remember node one segment, and as many as a launch has room for. */
+/* Of each remember node and memory one segment, and as many as a launch has room for. */
 static bool list_remembers(struct tec_profile *p, int model)
 {
     const struct tec_profile_memory *m = p->memories[model];
@@ -215,9 +215,10 @@ static bool list_remembers(struct tec_profile *p, int model)
             int many = room / each < s->segments ? room / each : s->segments;
             if (n->kind != TEC_DECL_REMEMBER || n->culled || n->memory.index != load->from.index)
                 continue;
-            ok = ok && add(p, model, n->name, 0, each < room ? each : room, each);
+            const char *name = tec_pipeline_memory_of(f, load, n->name, p->call->arena);
+            ok = ok && name && add(p, model, name, 0, each < room ? each : room, each);
             if (many > 1)
-                ok = ok && add(p, model, n->name, 0, many * each, each);
+                ok = ok && add(p, model, name, 0, many * each, each);
         }
     return ok;
 }

@@ -339,19 +339,25 @@ static void add_chain(struct tec_loop_options *l, struct tec_engine *e, int chai
 }
 
 /* What launches cost, as a table says it: those of frames, and of segments to be kept. */
-static void take_costs(const struct tec_engine *e, const struct tec_cost_table *costs)
+static enum tec_status take_costs(struct tec_engine *e, const struct tec_cost_table *costs,
+                                  struct tec_error *err)
 {
     const struct tec_pipeline *p = e->options.pipeline;
     tec_loop_prior(e->loop, costs);
-    for (int i = 0; i < p->n_nodes; i++) {
-        const struct tec_decl_node *n = &p->nodes[i];
-        const struct tec_cost_row *row = n->kind == TEC_DECL_REMEMBER && !n->culled
-                                             ? tec_costs_table_row(costs, n->name, 0)
-                                             : NULL;
-        for (int m = 0; row && m < e->n_memories; m++)
-            if (tec_memory_resource(e->memories[m]) == n->memory.index)
-                tec_memory_prior(e->memories[m], row->point, row->p99);
+    for (int i = 0; i < p->n_nodes * e->n_memories; i++) {
+        const struct tec_decl_node *n = &p->nodes[i / e->n_memories];
+        struct tec_memory *m = e->memories[i % e->n_memories];
+        const struct tec_decl_node *load = tec_memory_node(m);
+        if (n->kind != TEC_DECL_REMEMBER || n->culled || n->memory.index != load->from.index)
+            continue;
+        const char *name = tec_pipeline_memory_of(p, load, n->name, &e->arena);
+        if (!name)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for names");
+        const struct tec_cost_row *row = tec_costs_table_row(costs, name, 0);
+        if (row)
+            tec_memory_prior(m, row->point, row->p99);
     }
+    return TEC_OK;
 }
 
 enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_executor *executors,
@@ -390,7 +396,5 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
     TEC_TRY(list_readers(e, &l, err));
     TEC_TRY(read_stops(e, &l, err));
     TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
-    if (o->costs)
-        take_costs(e, o->costs);
-    return TEC_OK;
+    return o->costs ? take_costs(e, o->costs, err) : TEC_OK;
 }

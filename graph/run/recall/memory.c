@@ -99,26 +99,15 @@ static void folder_made(void *user, const char *folder)
         m->options.trouble(m->options.user, line);
 }
 
-static const char *join(struct tec_memory *m, const char *a, const char *b)
-{
-    return a ? tec_arena_printf(&m->arena, "%s.%s", a, b) : NULL;
-}
-
-/* The file of the first session and of the first node is that of a pipeline of one of each. */
+/* The file of the first session and of the first chain's node is that of a pipeline of one of each. */
 static enum tec_status name_file(struct tec_memory *m, struct tec_error *err)
 {
-    const struct tec_decl_node *first = m->options.pipeline->nodes;
+    const struct tec_pipeline *p = m->options.pipeline;
     const char *path = m->options.forgets ? NULL : m->resource->store;
-    char session[16];
-    while (first->kind != TEC_DECL_MEMORY_LOAD || first->culled ||
-           first->from.index != m->node->from.index)
-        first++;
-    bool own = first != m->node;
-    m->name = own ? join(m, m->resource->name, m->node->name) : m->resource->name;
-    m->path = own ? join(m, path, m->node->name) : path;
-    snprintf(session, sizeof session, "%d", m->session);
+    m->name = tec_pipeline_memory_of(p, m->node, m->resource->name, &m->arena);
+    m->path = path ? tec_pipeline_memory_of(p, m->node, path, &m->arena) : NULL;
     if (m->path && m->session > 0)
-        m->path = join(m, m->path, session);
+        m->path = tec_arena_printf(&m->arena, "%s.%d", m->path, m->session);
     return m->name && (m->path || !path) ? TEC_OK
                                          : tec_fail(err, TEC_NO_MEMORY, "no memory for a name");
 }
@@ -168,7 +157,9 @@ static enum tec_status fill(struct tec_memory *m, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a memory");
     tec_arena_rewind(&m->scratch, (struct tec_arena_mark){m->scratch.block, 0});
     TEC_TRY(tec_memory_make_said(m, err));
-    return open_store(m, err);
+    enum tec_status status = open_store(m, err);
+    bool several = tec_memory_shares(m->options.pipeline, m->node) > 1;
+    return several ? tec_context(err, status, "keys of '%s'", m->node->name) : status;
 }
 
 /* What was said last is durable, too. */
@@ -373,9 +364,9 @@ const char *tec_memory_name(const struct tec_memory *m)
     return m->name;
 }
 
-int tec_memory_resource(const struct tec_memory *m)
+const struct tec_decl_node *tec_memory_node(const struct tec_memory *m)
 {
-    return m->node->from.index;
+    return m->node;
 }
 
 const char *tec_memory_file(const struct tec_memory *m)

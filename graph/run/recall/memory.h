@@ -218,10 +218,10 @@ struct tec_memory_damages {
     struct tec_memory_damage first[TEC_MEMORY_DAMAGES];
 };
 void tec_memory_damages(struct tec_memory *memory, struct tec_memory_damages *out);
-/* The name of its kv.segments; behind the first node that loads from it also that of the node. */
+/* The name of its kv.segments; of a later chain's node that loads from it also the node's. */
 const char *tec_memory_name(const struct tec_memory *memory);
-/* Which of the pipeline's resources that is. */
-int tec_memory_resource(const struct tec_memory *memory);
+/* That node. */
+const struct tec_decl_node *tec_memory_node(const struct tec_memory *memory);
 /* The store's file as the pipeline names it, NULL where there is none; whether the newest write to
  * it failed. Any thread. */
 const char *tec_memory_file(const struct tec_memory *memory);
