@@ -545,6 +545,21 @@ TEST(each_session_of_each_memory_has_a_file_of_its_own)
     CHECK_INT(files_met("build/m", "build/m.1x", 3), ==, 0);
 }
 
+TEST(prefills_that_wait_have_room)
+{
+    static const char *const slots[] = {"resources.answers.slots=63", "resources.answers.slots=64"};
+    for (int i = 0; i < 2; i++) {
+        struct loaded l = load_with("tests/pipelines/held.lua", NULL, 0, &slots[i], 1);
+        CHECK_INT(l.d.n_errors, ==, i);
+        for (int k = 0; k < l.d.n; k++) {
+            CHECK_INT(l.d.list[k].code, ==, TEC_E072);
+            CHECK(strstr(l.d.list[k].message, "130 prefills may wait at a time, 128 at most"));
+            CHECK_INT(l.d.list[k].where.col, ==, 25); /* of what is set */
+        }
+        finish(&l);
+    }
+}
+
 TEST(each_node_of_a_memory_has_a_file_of_its_own)
 {
     static const char text[] =

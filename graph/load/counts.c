@@ -83,6 +83,50 @@ static void many_slots(struct tec_refusing *r)
     tec_diagnostics_help(r->ld->d, d, "fewer slots of a kv.requests, or fewer sessions");
 }
 
+/* Prefills that may wait in a chain: of each request one, a draft's like that of the text which it
+ * proposes to, and one that is held for the next. */
+static int pending_of(const struct tec_pipeline *p, int chain)
+{
+    int prefill = p->chains[chain].prefill, text = prefill < 0 ? 0 : p->nodes[prefill].proposes;
+    int of = text ? p->nodes[text - 1].chain : chain;
+    return (tec_pipeline_slots(p, of, NULL).n + tec_pipeline_holds(p, chain)) * p->frame.sessions;
+}
+
+/* A node that makes texts, of those whose keys have the most slots; NULL = none. */
+static const struct tec_decl_node *widest(const struct tec_pipeline *p)
+{
+    const struct tec_decl_node *most = NULL;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        if (!n->culled && tec_decl_makes_text(n) && n->kv.index >= 0 &&
+            (!most || p->resources[n->kv.index].slots > p->resources[most->kv.index].slots))
+            most = n;
+    }
+    return most;
+}
+
+/* Said of the requests that take the most room, unless there are too many of them as it is. */
+static void many_pending(struct tec_refusing *r)
+{
+    int all = 0, requests = 0;
+    for (int i = 0; i < r->p->n_chains; i++) {
+        all += pending_of(r->p, i);
+        requests += tec_pipeline_slots(r->p, i, NULL).n * r->p->frame.sessions;
+    }
+    if (all <= TEC_MAX_PENDING || requests > TEC_MAX_ROWS || r->n != widest(r->p))
+        return;
+    bool slots = tec_refusing_on(r, r->n, TEC_RESOURCE_REQUESTS);
+    struct tec_where where =
+        slots ? tec_where_field(r->ld, &r->ld->resources[r->n->kv.index], "slots")
+              : tec_refusing_field(r, "kv");
+    struct tec_diagnostic *d =
+        MORE(where,
+             "%d prefills may wait at a time, %d at most: one for each slot, one for each "
+             "slot's draft, and those that are held",
+             all, TEC_MAX_PENDING);
+    tec_diagnostics_help(r->ld->d, d, "fewer slots of a kv.requests, or fewer sessions");
+}
+
 static void many_prompts(struct tec_refusing *r)
 {
     if (r->n->prompt.index >= 0 && tec_pipeline_prompt_of(r->p, r->n) >= TEC_MAX_PROMPTS)
@@ -109,5 +153,6 @@ void tec_refuse_more(struct tec_refusing *r)
     many_texts(r);
     many_prompts(r);
     many_slots(r);
+    many_pending(r);
     many_memories(r);
 }

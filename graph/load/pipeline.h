@@ -26,6 +26,9 @@ enum { TEC_MAX_RANK = 4, TEC_PIPELINE_SCHEMA = 1 };
 enum { TEC_MAX_ROBOTS = 8 };
 /* Request slots of all chains and sessions together, and so rows of a decision; more are E072. */
 enum { TEC_MAX_ROWS = 64 };
+/* Prefills that requests wait for, at most: two for each request, its own and its draft's, and
+ * those that are held, where there are fewer requests. */
+enum { TEC_MAX_PENDING = 2 * TEC_MAX_ROWS };
 enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4, TEC_MAX_CHAINS = 8, TEC_MAX_DECODERS = 8 };
 enum { TEC_MAX_NODES = 32, TEC_MAX_ACTIONS = TEC_MAX_NODES };
 enum { TEC_MAX_MEMORIES = 8 }; /* memory_load nodes, of all chains together */

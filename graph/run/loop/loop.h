@@ -76,10 +76,6 @@ struct tec_action {
     int waits_for;  /* 1 + a decoder whose text of this frame is made first; 0 = none */
 };
 
-/* Prefills that requests wait for, at most: two for each request, its own and its draft's, and
- * those that are held, where there are fewer requests. */
-enum { TEC_MAX_PENDING = 2 * TEC_MAX_ROWS };
-
 /* A prefill and the nodes that stand on its keys. */
 struct tec_loop_chain {
     bool in_frames; /* prefilled in every frame; else when its requests wait for a prefill, in
