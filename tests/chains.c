@@ -435,6 +435,23 @@ TEST(chains_are_derived)
     tec_pipeline_free(o.pipeline);
 }
 
+TEST(prefills_that_begin_alike_are_one)
+{
+    static struct open o;
+    static const struct {
+        const char *set;
+        int chains;
+    } cases[] = {{NULL, 2},
+                 {"nodes.see.spawn=every(2)", 3},
+                 {"nodes.think2.spawn=every(1)", 3},
+                 {"nodes.think2.spawn=every(2)", 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        REQUIRE(load(&o, "tests/pipelines/begun_alike.lua", cases[i].set) == TEC_OK);
+        CHECK_INT(o.pipeline->n_chains, ==, cases[i].chains);
+        tec_pipeline_free(o.pipeline);
+    }
+}
+
 TEST(weights_are_loaded_once)
 {
     static struct open o;

@@ -23,19 +23,70 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* How many texts a prefill reads; *named: is one of them called so? */
+static int texts_of(const struct tec_pipeline *p, const struct tec_decl_node *n, const char *name,
+                    bool *named)
+{
+    int texts = 0;
+    *named = false;
+    for (int i = 0; i < n->reads.n; i++) {
+        const struct tec_ref *ref = &n->reads.item[i];
+        bool input = ref->index >= 0 && ref->index < p->n_inputs;
+        if (input && p->inputs[ref->index].kind != TEC_INPUT_TEXT)
+            continue;
+        texts++;
+        *named |= name && strcmp(ref->name, name) == 0;
+    }
+    return texts;
+}
+
+/* Do actions stand on what a prefill writes, so that frames run it? */
+static bool in_frames(const struct tec_pipeline *p, const struct tec_decl_node *n)
+{
+    bool any = false;
+    for (int i = 0; i < p->n_nodes; i++)
+        any |= p->nodes[i].kind == TEC_DECL_ACTION && !p->nodes[i].culled &&
+               p->nodes[i].kv.index >= 0 && p->nodes[i].kv.index == n->writes.index;
+    return any;
+}
+
+/* What begins a prefill, in one of several ways to write it: a picture and the state are new with
+ * each observation, and a single text is all that changes. */
+static struct tec_decl_spawn trigger_of(const struct tec_pipeline *p, const struct tec_decl_node *n,
+                                        bool frames)
+{
+    struct tec_decl_spawn s = n->spawn;
+    bool text;
+    int texts = texts_of(p, n, s.value, &text);
+    if (s.kind == TEC_SPAWN_ON_CHANGE && s.value && !text)
+        s = (struct tec_decl_spawn){.kind = TEC_SPAWN_EVERY, .frames = 1};
+    if (s.kind == TEC_SPAWN_ON_CHANGE && texts == 1)
+        s.value = NULL;
+    if (s.kind == TEC_SPAWN_EVERY && s.frames == 1 && frames)
+        s = (struct tec_decl_spawn){.kind = TEC_SPAWN_NONE};
+    return s;
+}
+
+static bool same_trigger(const struct tec_pipeline *p, const struct tec_decl_node *a,
+                         const struct tec_decl_node *b)
+{
+    bool frames = in_frames(p, a) || in_frames(p, b);
+    const struct tec_decl_spawn x = trigger_of(p, a, frames), y = trigger_of(p, b, frames);
+    return x.kind == y.kind && x.frames == y.frames && same_text(x.value, y.value);
+}
+
 /* Two prefills are one when everything that their keys and values depend on is equal: model, inputs
  * in order, the text or memory that they come after, template, the trigger (the mask and the
  * picture transform belong to the model and the robot). */
-bool tec_pipeline_same_prefill(const struct tec_decl_node *a, const struct tec_decl_node *b)
+bool tec_pipeline_same_prefill(const struct tec_pipeline *p, const struct tec_decl_node *a,
+                               const struct tec_decl_node *b)
 {
-    const struct tec_decl_spawn *x = &a->spawn, *y = &b->spawn;
     bool same = a->model.index == b->model.index && a->reads.n == b->reads.n &&
                 a->after.index == b->after.index && a->proposes == b->proposes &&
-                same_text(a->template, b->template) && x->kind == y->kind &&
-                x->frames == y->frames && same_text(x->value, y->value);
+                same_text(a->template, b->template);
     for (int i = 0; same && i < a->reads.n; i++)
         same = a->reads.item[i].index == b->reads.item[i].index;
-    return same;
+    return same && same_trigger(p, a, b);
 }
 
 static int add_chain(struct divider *v, int model, int prefill)
@@ -53,7 +104,7 @@ static int begun_by(const struct divider *v, int node)
     for (int i = 0; i < node; i++) {
         const struct tec_decl_node *o = &v->nodes[i];
         if (o->kind == TEC_DECL_PREFILL && !o->culled &&
-            (tec_pipeline_same_prefill(o, n) || o->writes.index == n->writes.index))
+            (tec_pipeline_same_prefill(v->p, o, n) || o->writes.index == n->writes.index))
             return o->chain;
     }
     return -1;

@@ -23,7 +23,7 @@ static void shared_frame(struct tec_refusing *r)
 {
     int prefill = r->p->chains[r->n->chain].prefill;
     if (r->n->kind != TEC_DECL_PREFILL || prefill == r->at || prefill < 0 ||
-        tec_pipeline_same_prefill(&r->p->nodes[prefill], r->n))
+        tec_pipeline_same_prefill(r->p, &r->p->nodes[prefill], r->n))
         return;
     struct tec_diagnostic *d = REFUSE(
         field(r, "writes"), "'%s' writes '%s' with other inputs or another template than '%s'",

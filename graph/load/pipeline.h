@@ -486,7 +486,8 @@ int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 const struct tec_decl_node *tec_pipeline_first(const struct tec_pipeline *p);
 int tec_pipeline_main(const struct tec_pipeline *p);
 /* Do two prefills write the same keys and values? */
-bool tec_pipeline_same_prefill(const struct tec_decl_node *a, const struct tec_decl_node *b);
+bool tec_pipeline_same_prefill(const struct tec_pipeline *p, const struct tec_decl_node *a,
+                               const struct tec_decl_node *b);
 /* The devices of a model's `where`, in their order, to list[0 .. most - 1]: how many, 0 = it has no
  * `where`, -1 = it is none. */
 int tec_pipeline_devices(const struct tec_decl_model *model, struct tec_decl_device *list,

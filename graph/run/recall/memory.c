@@ -99,8 +99,7 @@ static void folder_made(void *user, const char *folder)
         m->options.trouble(m->options.user, line);
 }
 
-/* The file of the first session and of the first chain's node is that of a pipeline of one of each.
- */
+/* The first session's file of the first chain's node is that of a pipeline of one of each. */
 static enum tec_status name_file(struct tec_memory *m, struct tec_error *err)
 {
     const struct tec_pipeline *p = m->options.pipeline;
