@@ -97,6 +97,21 @@ assert started == [0, 4, 8, 12] == born, (started, born)
 PYTHON
 ok $? "so they count where an observation is missing: its text is born with a prefill"
 
+cat >"$W/reads.lua" <<'LUA'
+return extend("held.lua", { name = "reads",
+  resources = { kv.frame { name = "again", tokens = 80 }, kv.requests { name = "more", tokens = 120, slots = 1, share_prefix = "again" } },
+  nodes = { decode { name = "plan", out = stream { name = "plan", default = "stay" } },
+            prefill { name = "muse", model = "planner", reads = { "plan" }, writes = "again", spawn = every(4) },
+            decode { name = "mull", model = "planner", kv = "more", spawn = on_request(), max_tokens = 2, out = stream "mulled" } } })
+LUA
+cp $P/held.lua "$W" && simulate "$W/reads.lua" '{"schema": 1, "frames": 14, "clock": "saturated",
+    "arrivals": [{"frame": 5, "node": "mull"}, {"frame": 7, "node": "mull"}]}' --policy fill && python3 -S - "$W/trace" <<'PYTHON' 2>>"$W/err"
+import json, sys
+read = [e["frame"] for e in map(json.loads, open(sys.argv[1])) if e["event"] == "read" and e["node"] == "muse"]
+assert read == [5], read
+PYTHON
+ok $? "what a held prefill reads is told once, when somebody waits for it"
+
 simulate $P/held_twice.lua '{"schema": 1, "frames": 12, "clock": "saturated"}' --policy fill && python3 -S - "$W/trace" <<'PYTHON' 2>>"$W/err"
 import json, sys
 ran = {"think": [], "muse": []}

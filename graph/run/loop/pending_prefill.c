@@ -119,7 +119,7 @@ static struct tec_pending_prefill *ask(struct tec_loop *l, int chain)
                                       .seen = tec_pictures_of(l, p),
                                       .pixels = pixels};
     memcpy(ids, p->ids, (size_t)p->n_text * sizeof *ids);
-    tec_loop_read_text(l, chain);
+    memcpy(a->reads, tec_chain_input(l, &l->chains[chain], l->input)->reads, sizeof a->reads);
     keep_pictures(l, a, p);
     keep_segments(l, a);
     return a;
@@ -129,6 +129,9 @@ static int join(struct tec_loop *l, int chain)
 {
     struct tec_pending_prefill *a = there(l, chain);
     a = a ? a : ask(l, chain);
+    if (!a->told)
+        tec_loop_tell_reads(l, chain, a->reads);
+    a->told = true;
     a->waiting++;
     return (int)(a - l->pending);
 }

@@ -17,6 +17,8 @@ struct tec_pending_prefill {
     int waiting, done, now; /* requests; slices that have run, and that run in this frame */
     int region, rows;       /* from its first slice on; -1 = none */
     int n, *ids;            /* its prompt: [text_tokens of its plan] */
+    bool told;              /* of what it reads, since somebody waited for it */
+    struct tec_text_read reads[TEC_MAX_TEXTS];
     int n_pictures;
     struct tec_pictures_seen seen;
     bool known;      /* their rows were there when it began */

@@ -78,12 +78,16 @@ void tec_loop_tell_unread(struct tec_loop *l)
         tell_unread(l, &l->input->unread);
 }
 
+void tec_loop_tell_reads(struct tec_loop *l, int chain, const struct tec_text_read *reads)
+{
+    for (int i = 0; l->o.edges && i < TEC_MAX_TEXTS && reads[i].stream; i++)
+        tell_read(l, l->chains[chain].prefill_node, &reads[i]);
+}
+
 void tec_loop_read_text(struct tec_loop *l, int chain)
 {
-    const struct tec_text_read *reads =
-        l->input ? tec_chain_input(l, &l->chains[chain], l->input)->reads : NULL;
-    for (int i = 0; reads && l->o.edges && i < TEC_MAX_TEXTS && reads[i].stream; i++)
-        tell_read(l, l->chains[chain].prefill_node, &reads[i]);
+    if (l->input)
+        tec_loop_tell_reads(l, chain, tec_chain_input(l, &l->chains[chain], l->input)->reads);
 }
 
 /* By its tokens, as a text of an observation has a key by its bytes. */
