@@ -43,7 +43,15 @@ struct open {
     struct pace pace;
     int64_t now;
     int say, tell; /* decoders: the soft text, the hard one */
+    int freed[2];  /* prefixes of "context", by session */
 };
+
+static void hear(void *self, const struct tec_event *e)
+{
+    struct open *o = self;
+    if (e->kind == TEC_EVENT_KV && !strcmp(e->what, "free") && e->kv && !strcmp(e->kv, "context"))
+        o->freed[e->tick->session]++;
+}
 
 static int decoder_of(const struct open *o, const char *name)
 {
@@ -55,10 +63,12 @@ static int decoder_of(const struct open *o, const char *name)
     return d;
 }
 
-static void open_engine_of(struct open *o, const char *path, const char *soft, const char *other)
+static void open_engine_with(struct open *o, const char *path, const char *set, const char *soft,
+                             const char *other)
 {
     struct tec_diagnostics d;
-    const struct tec_load_options load = {.path = path, .root = "pipelines"};
+    const struct tec_load_options load = {
+        .path = path, .root = "pipelines", .set = &set, .n_set = set != NULL};
     *o = (struct open){.pipeline = NULL};
     o->device[0] = (struct tec_virtual){
         .clock_ns = &o->now, .prefill_ns = 1000, .action_ns = 100, .step_ns = 10};
@@ -73,6 +83,7 @@ static void open_engine_of(struct open *o, const char *path, const char *soft, c
         .random = true,
         .size = "tiny",
         .saturated = true,
+        .events = {hear, o},
         .device = {.kind = "cpu", .threads = 1, .tier = tec_tier_best()}};
     REQUIRE(tec_engine_simulate(&o->engine, &options, o->device, &heap, &err) == TEC_OK);
     REQUIRE(tec_simulated_input(&o->input, o->engine, &o->arena, &err) == TEC_OK);
@@ -80,6 +91,11 @@ static void open_engine_of(struct open *o, const char *path, const char *soft, c
     tec_loop_set_planner(o->engine->loop, &(struct tec_planner){"pace", &o->pace, .plan = plan});
     o->say = decoder_of(o, soft);
     o->tell = decoder_of(o, other);
+}
+
+static void open_engine_of(struct open *o, const char *path, const char *soft, const char *other)
+{
+    open_engine_with(o, path, NULL, soft, other);
 }
 
 static void open_engine(struct open *o)
@@ -262,6 +278,23 @@ TEST(one_that_is_not_whole_is_not_held)
     CHECK_STR(ended(&o, o.say), "length");
     CHECK_INT(regions(&o), ==, 1);
     tec_loop_restart(o.engine->loop);
+    close_engine(&o);
+}
+
+TEST(a_restart_is_told_of_each_session)
+{
+    struct open o;
+    open_engine_with(&o, "tests/pipelines/held.lua", "frame.sessions=2", "ask", "plan");
+    for (int s = 0; s < 2; s++) {
+        struct tec_tick tick = tec_loop_tick(o.engine->loop, o.now, 0);
+        tick.session = s;
+        tec_loop_run(o.engine->loop, &o.input, &tick);
+    }
+    frames(&o, 20);
+    CHECK_INT(regions(&o), ==, 2);
+    tec_loop_restart(o.engine->loop);
+    CHECK_INT(o.freed[0], ==, 1);
+    CHECK_INT(o.freed[1], ==, 1);
     close_engine(&o);
 }
 

@@ -387,13 +387,17 @@ void tec_loop_restart(struct tec_loop *l)
     tec_loop_turn(l, 0);
     l->n_own = 1;
     l->tick = &none;
-    for (int i = 0; i < l->n_live; i++)
+    for (int i = 0; i < l->n_live; i++) {
+        none.session = l->requests[i].session;
         tec_requests_end(l, &l->requests[i], "reset", 2, tec_loop_now(l));
+    }
     tec_requests_sweep(l);
-    tec_pending_prefills_drop(l);
-    tec_loop_text_keys_reset(l);
+    for (none.session = 0; none.session < TEC_MAX_TICKING; none.session++)
+        tec_pending_prefills_drop(l);
     tec_kept_chunks_reset(l);
     for (int s = 0; s < l->sessions; s++) {
+        none.session = s;
+        tec_loop_text_keys_reset(l);
         tec_loop_take_prefixes(l, s);
         for (int i = 0; i < l->o.n_chains; i++)
             if (l->chains[i].in_frames)

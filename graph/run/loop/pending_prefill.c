@@ -186,7 +186,7 @@ static void release(struct tec_loop *l, struct tec_pending_prefill *a)
 void tec_pending_prefills_drop(struct tec_loop *l)
 {
     for (int i = 0; i < l->n_pending; i++)
-        if (l->pending[i].held)
+        if (l->pending[i].held && l->pending[i].session == l->tick->session)
             release(l, &l->pending[i]);
 }
 

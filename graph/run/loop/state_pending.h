@@ -31,7 +31,7 @@ struct tec_pending_prefill {
 void tec_pending_prefills_begin(struct tec_loop *l);
 /* Is there one that a request could join? */
 bool tec_pending_prefill_there(const struct tec_loop *l, int chain);
-void tec_pending_prefills_drop(struct tec_loop *l);                       /* those that are held */
+void tec_pending_prefills_drop(struct tec_loop *l); /* the session's that are held */
 void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r); /* at its birth */
 void tec_pending_prefill_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
 /* What it waits for, its own before its draft's; NULL: nothing. */

@@ -22,7 +22,7 @@ bool tec_loop_text_keys_reserves(const struct tec_loop *l, int decoder, int sess
 void tec_loop_text_keys_see(struct tec_loop *l, struct tec_request *r);
 bool tec_loop_text_keys_hold(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
 const struct tec_text_keys *tec_loop_text_keys_of(const struct tec_loop *l, int action);
-void tec_loop_text_keys_reset(struct tec_loop *l);
+void tec_loop_text_keys_reset(struct tec_loop *l); /* the session's */
 
 /* text_first.c: hard texts. Is a request one? Does the session whose turn it is have one of a
  * decoder that has not ended? Those of a chain go in, with what they need: in front of an action

@@ -165,6 +165,5 @@ const struct tec_text_keys *tec_loop_text_keys_of(const struct tec_loop *l, int 
 void tec_loop_text_keys_reset(struct tec_loop *l)
 {
     for (int d = 0; l->text_keys && d < l->o.n_decoders; d++)
-        for (int i = 0; i < l->sessions; i++)
-            give_back(l, d, &l->text_keys[d * l->sessions + i], tec_loop_now(l));
+        give_back(l, d, &l->text_keys[d * l->sessions + tec_own_session(l)], tec_loop_now(l));
 }
