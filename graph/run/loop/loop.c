@@ -93,19 +93,6 @@ static void refuse_asks(struct tec_tick *tick)
     }
 }
 
-unsigned tec_loop_news(struct tec_text_given *given, const struct tec_chain_input *input,
-                       int64_t episode)
-{
-    bool first = !given->seen || given->episode != episode;
-    unsigned news = 0;
-    for (int i = 0; i <= TEC_MAX_TEXTS; i++)
-        news |= first || given->keys[i] != input->keys[i] ? 1U << i : 0U;
-    given->seen = true;
-    given->episode = episode;
-    memcpy(given->keys, input->keys, sizeof given->keys);
-    return news;
-}
-
 static unsigned on_change(const struct tec_loop *l, int chain, unsigned news)
 {
     unsigned spawn = 0;

@@ -378,12 +378,7 @@ bool tec_loop_before(const struct tec_loop *l, int a, int b);
 /* Is an optional node left out of the frame? */
 bool tec_loop_leaves_out(const struct tec_loop *l, int node);
 
-/* loop.c: which texts of an input are new, of an episode's first one all: bit 0, any; bit 1 + i,
- * that one. Asked once a frame, as it updates the record of those seen. */
-unsigned tec_loop_news(struct tec_text_given *given, const struct tec_chain_input *input,
-                       int64_t episode);
-
-/* The key of the texts that begin a chain's prefill where they change. */
+/* texts.c: the key of the texts that begin a chain's prefill where they change. */
 uint64_t tec_loop_key(const struct tec_loop *l, const struct tec_chain *c);
 
 /* The frame's decision about a prompt of segments that is begun now; NULL: about none. */

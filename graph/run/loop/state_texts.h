@@ -12,6 +12,10 @@ void tec_loop_read_text(struct tec_loop *l, int chain);
 void tec_loop_tell_reads(struct tec_loop *l, int chain, const struct tec_text_read *reads);
 void tec_loop_tell_unread(struct tec_loop *l); /* which the observation could not read */
 void tec_loop_hear(struct tec_loop *l, struct tec_chain *c);
+/* Which texts of an input are new, of an episode's first one all: bit 0, any; bit 1 + i,
+ * that one. Asked once a frame, as it updates the record of those seen. */
+unsigned tec_loop_news(struct tec_text_given *given, const struct tec_chain_input *input,
+                       int64_t episode);
 
 /* text_keys.c: keys of finished texts that actions read. Request slots of a session that are kept
  * free for them; what a request's prefix saw, when it is stored; whether its keys stay, which is

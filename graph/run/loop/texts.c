@@ -36,6 +36,19 @@ void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t
                                         .t_ns = at_ns});
 }
 
+unsigned tec_loop_news(struct tec_text_given *given, const struct tec_chain_input *input,
+                       int64_t episode)
+{
+    bool first = !given->seen || given->episode != episode;
+    unsigned news = 0;
+    for (int i = 0; i <= TEC_MAX_TEXTS; i++)
+        news |= first || given->keys[i] != input->keys[i] ? 1U << i : 0U;
+    given->seen = true;
+    given->episode = episode;
+    memcpy(given->keys, input->keys, sizeof given->keys);
+    return news;
+}
+
 static void tell_read(struct tec_loop *l, int node, const struct tec_text_read *read)
 {
     struct tec_frame_record *record = &l->record;
