@@ -262,8 +262,12 @@ def draw_rings(r):
                 node["deadline"] = raw("hard { ms = %d }", r.choice([40, 70, 95]))
     if r.random() < 0.4:
         case["models"]["planner"] = "qwen2"
-        case["nodes"].append({"kind": "prefill", "name": "think", "model": "planner", "reads": ["goal"], "writes": "context"})
-        texts(r, case, "context", "planner", True, False)
+        think = {"kind": "prefill", "name": "think", "model": "planner", "reads": ["goal"], "writes": "context"}
+        own = r.random() < 0.4
+        if own:
+            think["spawn"] = r.choice([raw("every(%d)", r.randint(2, 9)), raw('on_change("goal")')])
+        case["nodes"].append(think)
+        texts(r, case, "context", "planner", True, False, own)
     if any(n["kind"] == "score" or n.get("max_tokens", 2) < 2 for n in case["nodes"]):
         case["k"] = [1] + case["k"][case["k"][0] == 1:]
     case["scenario"] = scenario(r, case)
