@@ -3,6 +3,7 @@
 #include "graph/model/parse.h"
 #include "graph/model/program.h"
 #include "graph/model/weights.h"
+#include "tests/allocations.h"
 #include "tests/tap.h"
 
 #include <math.h>
@@ -408,6 +409,48 @@ TEST(hostile_configurations_are_refused)
             fprintf(stderr, "# %s = %s was taken\n", bad[i].key, bad[i].value);
         CHECK(status != TEC_OK);
     }
+}
+
+/* Calls of the process's allocator in the opening of a model, jansson's too; call `fail_at` of them
+ * fails, 0: none. */
+static long open_calls(struct tec_checkpoint *c, bool bare, long fail_at, enum tec_status *status)
+{
+    const struct tec_model_choice choice = {
+        .root = "pipelines/models", .arch = "smolvla", .checkpoint = c};
+    struct tec_model *model = NULL;
+    long begin = atomic_load(&allocations->calls);
+    err = (struct tec_error){TEC_OK, ""};
+    c->bare = bare;
+    allocations->fail_at = fail_at ? begin + fail_at : 0;
+    *status = tec_model_open(&model, &choice, &heap, &err);
+    allocations->fail_at = 0;
+    tec_model_close(model);
+    return atomic_load(&allocations->calls) - begin;
+}
+
+/* Of a folder that needs another one, which is not there: that is known after as many calls as it
+ * takes to refuse one whose weights are read. */
+TEST(no_memory_for_what_is_missing_is_said)
+{
+    enum { AROUND = 40 };
+    struct tec_checkpoint *c = NULL;
+    enum tec_status status;
+    int refused = 0;
+    REQUIRE(tec_checkpoint_open(&c, "pipelines/checkpoints/metaworld_smolvla", &heap, &err) ==
+            TEC_OK);
+    json_object_set_new(c->config, "vlm_model_name", json_string("nobody/has_it"));
+    long known = open_calls(c, false, 0, &status);
+    CHECK_INT(status, ==, TEC_NOT_FOUND);
+    for (long n = known - AROUND; n < known + AROUND; n++) {
+        (void)open_calls(c, true, n, &status);
+        refused += status == TEC_NO_MEMORY;
+        if (status == TEC_NO_MEMORY && !strstr(err.message, "memory"))
+            fprintf(stderr, "# %s\n", err.message);
+        CHECK(status != TEC_NO_MEMORY || strstr(err.message, "memory"));
+    }
+    CHECK(refused > AROUND / 2 || !ALLOCATIONS_SEEN);
+    tec_checkpoint_close(c);
+    CHECK_INT(heap.live, ==, 0);
 }
 
 TAP_MAIN

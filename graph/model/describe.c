@@ -312,12 +312,12 @@ static enum tec_status open_folders(json_t *given, const json_t *said,
         struct tec_error says = {.message = ""};
         enum tec_status status =
             open_folder(folders, key, json_string_value(name), choice->checkpoint, &says);
-        if (status == TEC_NOT_FOUND && choice->checkpoint->bare) /* its sizes may be known */
-            status = json_object_set_new(folders, key, json_pack("{s:s}", "missing", says.message))
-                         ? TEC_NO_MEMORY
-                         : TEC_OK;
-        if (status != TEC_OK)
+        bool bare = status == TEC_NOT_FOUND && choice->checkpoint->bare; /* sizes may be known */
+        if (status != TEC_OK && !bare)
             return tec_fail(err, status, "%s", says.message);
+        if (bare &&
+            json_object_set_new(folders, key, json_pack("{s:s}", "missing", says.message)) != 0)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for a model's configuration");
     }
     return TEC_OK;
 }
