@@ -26,6 +26,21 @@ done
 tectum check "$C/metaworld_act"; plan >"$W/whole"
 tectum check "$C/metaworld_act" --random-weights 1; plan | cmp -s - "$W/whole"; ok $? "act: sizes of tensors that are there"
 
+# Neither are weights read that were only half copied, or are none.
+for case in cut:$C/metaworld_smolvla none:$C/metaworld_smolvla cut:$G/pi/pi05_odd_lerobot/checkpoint; do
+    folder=${case#*:}
+    rm -rf "$W/damaged" && cp -r "$folder" "$W/damaged"
+    find "$W/damaged" -name 'model*.safetensors' | while read -r file; do
+        [ "${case%%:*}" = none ] && echo "version https://git-lfs.github.com/spec/v1" >"$file"
+        [ "${case%%:*}" = cut ] && head -c 5000 "$file" >"$W/part" && mv "$W/part" "$file"
+    done
+    tectum check "$folder"; plan >"$W/whole"
+    tectum check "$W/damaged" --random-weights 1; plan | cmp -s - "$W/whole"; ok $? "weights ${case%%:*}: sizes of the whole folder"
+    tectum run "$W/damaged" --random-weights 1 --random-inputs 1 -n 1; ok $? "weights ${case%%:*}: run"
+    tectum check "$W/damaged" && tectum run "$W/damaged" --random-inputs 1 -n 1
+    [ $? -ne 0 ] && says "safetensors"
+done
+
 # Every verb, and what init writes.
 strip "$C/metaworld_act" act
 strip "$G/groot/n15_tiny/checkpoint" n15

@@ -343,8 +343,7 @@ static enum tec_status open_directory(struct tec_checkpoint *c, struct tec_error
     TEC_TRY(tec_checkpoint_load_if(c, "policy_preprocessor.json", &c->preprocessor, err));
     TEC_TRY(tec_checkpoint_load_if(c, "policy_postprocessor.json", &c->postprocessor, err));
     enum tec_status status = tec_tensors_open(&c->tensors, c->base, c->heap, err);
-    bool missing = status == TEC_NOT_FOUND || status == TEC_IO; /* all, or shards of an index */
-    if (!c->bare || !missing)
+    if (!c->bare || status == TEC_NO_MEMORY) /* values that nobody reads may be missing or cut */
         TEC_TRY(status);
     TEC_TRY(tec_checkpoint_read_robots(c, err));
     TEC_TRY(find_tokenizer(c, err));

@@ -29,8 +29,8 @@ struct tec_checkpoint_source {
                           * `path` is that of an adapter itself */
     const char *hub;     /* cache folder of Hugging Face's hub (base/store/hub.h), or NULL */
     const char *robot;   /* tag of the robot to choose (tec_checkpoint_choose); NULL: all stay */
-    bool bare;           /* files of tensors and of statistics may be missing, and the base of an
-                          * adapter: for weights that are made up */
+    bool bare; /* files of tensors may be missing or damaged, of statistics missing, and the base of
+                * an adapter: for weights that are made up */
 };
 
 /* Owned by the caller of open until close; read-only and shareable between threads meanwhile. */
