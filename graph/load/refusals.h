@@ -1,5 +1,5 @@
 /* refusals.h - between the files that look at the nodes of a pipeline without errors: graphs that
- * mean nothing (E071), that are larger than there is room for (E072), that are not built (E070).
+ * mean nothing (E071), that are larger than there is room for (E072).
  *
  * Each function of a list looks at one node and reports one case, or two that are near each other.
  * All are reported at once. */
