@@ -1,6 +1,7 @@
 /* check_memory.c - where a memory is: a store is a path as it stands, a server has an address that
  * is understood. */
 #include "graph/load/loader.h"
+#include "graph/load/pipeline_texts.h"
 #include "graph/memory/remote.h"
 
 #include <stdlib.h>

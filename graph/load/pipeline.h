@@ -446,18 +446,11 @@ struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
  * none. */
 int tec_pipeline_prefix(const struct tec_pipeline *p, const struct tec_decl_node *node);
 const struct tec_decl_node *tec_pipeline_writer(const struct tec_pipeline *p, int resource);
-/* The chain in which a decode node's draft reads; -1 = it has none. */
-int tec_pipeline_draft(const struct tec_pipeline *p, const struct tec_decl_node *node);
 /* Does a node decode a kv.ring? The i-th that does, in order of declaration; NULL = there are
  * fewer. That of a chain; NULL = none. */
 bool tec_pipeline_rings(const struct tec_pipeline *p, const struct tec_decl_node *node);
 const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p, int i);
 const struct tec_decl_node *tec_pipeline_ring_of(const struct tec_pipeline *p, int chain);
-/* What belongs to the memory of a memory_load node and goes by `name`: its store's file, rows of
- * costs. Of the nodes that load from one kv.segments it is that of the first chain; of others it is
- * "NAME.NODE". NULL: the arena has no memory. */
-const char *tec_pipeline_memory_of(const struct tec_pipeline *p, const struct tec_decl_node *load,
-                                   const char *name, struct tec_arena *arena);
 /* The first node whose output is a robot's actions; NULL = none. */
 const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p);
 /* The i-th node that makes actions, in order of declaration: action nodes, and those that decode

@@ -16,6 +16,12 @@ bool tec_pipeline_composes(const struct tec_pipeline *p, int chain);
 bool tec_pipeline_remembers(const struct tec_pipeline *p, int chain);
 bool tec_pipeline_holds(const struct tec_pipeline *p, int chain);
 
+/* check_memory.c: what belongs to the memory of a memory_load node and goes by `name`: its store's
+ * file, rows of costs. Of the nodes that load from one kv.segments it is that of the first chain;
+ * of others it is "NAME.NODE". NULL: the arena has no memory. */
+const char *tec_pipeline_memory_of(const struct tec_pipeline *p, const struct tec_decl_node *load,
+                                   const char *name, struct tec_arena *arena);
+
 /* text_keys.c: action nodes on keys that language has extended, those of a kv.requests. Is one? The
  * node whose text of the same frame an action node waits for, or a prefill that reads its stream
  * (`after`); NULL = none. Are the keys of a decode node's newest text an action node's? And of a
@@ -40,8 +46,10 @@ bool tec_pipeline_reads_text(const struct tec_pipeline *p, const struct tec_decl
                              const struct tec_decl_node *text);
 bool tec_pipeline_acts_on(const struct tec_pipeline *p, const struct tec_decl_node *action,
                           const struct tec_decl_node *text);
-/* drafts.c: of a chain that reads for a draft, the one whose prompt it reads as it is, segments of
- * a memory among it; -1: it makes its own. Does it read for a text that a frame waits for? */
+/* drafts.c: the chain in which a decode node's draft reads; -1 = it has none. Of a chain that reads
+ * for a draft, the one whose prompt it reads as it is, segments of a memory among it; -1: it makes
+ * its own. Does it read for a text that a frame waits for? */
+int tec_pipeline_draft(const struct tec_pipeline *p, const struct tec_decl_node *node);
 int tec_pipeline_follows(const struct tec_pipeline *p, int chain);
 bool tec_pipeline_proposes_first(const struct tec_pipeline *p, int chain);
 bool tec_pipeline_awaited(const struct tec_pipeline *p, const struct tec_decl_node *text);

@@ -2,6 +2,7 @@
  * to. */
 #include "tools/measure/costs_file.h"
 
+#include "graph/load/pipeline_texts.h"
 #include "graph/nodes/node.h"
 #include "tools/cli/expect.h"
 

@@ -5,6 +5,7 @@
  * What is kept of the prompt lies in plain memory, so that no store, file or server is in the
  * times. Its beginning and its segments are as long as the pipeline lets them be; the query has
  * what is left of the prompt. */
+#include "graph/load/pipeline_texts.h"
 #include "tools/measure/profile.h"
 
 #include <math.h>

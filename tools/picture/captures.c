@@ -4,6 +4,7 @@
 #include "base/byte_text.h"
 #include "base/escape.h"
 #include "base/json_text.h"
+#include "graph/load/pipeline_texts.h"
 
 #include <string.h>
 

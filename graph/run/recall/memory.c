@@ -7,6 +7,7 @@
 #include "graph/run/recall/memory_own.h"
 
 #include "base/store/find.h"
+#include "graph/load/pipeline_texts.h"
 
 #include <ctype.h>
 #include <math.h>
