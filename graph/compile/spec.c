@@ -351,7 +351,9 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
                                   set->spec->text_tokens + tec_head_rows(set->model) >
                               set->spec->frame_tokens)
         return tec_spec_refuse(&frame->where_size, TEC_INVALID, err,
-                               "no room for all the pictures beside the text in", frame->name);
+                               pictures ? "no room for all the pictures beside the text in"
+                                        : "no room for the text in",
+                               frame->name);
     return TEC_OK;
 }
 
