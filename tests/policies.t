@@ -75,7 +75,7 @@ echo 'local t = tectum.test {' >"$W/t.lua"
 says "a file that is no Lua" 3 "t.lua:2:" test "$W/t.lua"
 says "a file that is not there" 3 "No such file" test "$W/none.lua"
 says "no file" 2 "a test file is missing" test
-says "an unknown action" 2 "status, reset, dump; did you mean 'test'?" tets
+says "an unknown action" 2 "status|reset|dump; did you mean 'test'?" tets
 says "no action" 2 "what to do"
 
 # The gate: fit ones pass, each unfit one fails its check and no other.
