@@ -320,12 +320,13 @@ TEST(a_reset_begins_with_the_default)
     CHECK(old >= 0 && input.chains[0].reads[0].request == -1);
     int before = o.versions;
     o.k = 3;
-    for (int i = 0; i < 5; i++, f++) {
+    for (int i = 0; i < 5; i++, f++) { /* that of the episode before is given up */
         step(&o, f, NULL, 0, &input);
-        CHECK_INT(input.chains[0].reads[0].request, ==, -1);
+        int64_t read = input.chains[0].reads[0].request;
+        CHECK(read == -1 || read > old);
     }
-    CHECK_INT(o.versions, ==, before + 1); /* finished, and not of this episode */
-    for (int i = 0; i < 12; i++, f++)      /* but the next goal's is */
+    CHECK_INT(o.versions, ==, before + 1);
+    for (int i = 0; i < 12; i++, f++)
         step(&o, f, NULL, 0, &input);
     CHECK(input.chains[0].reads[0].request > old);
     close_engine(&o);
