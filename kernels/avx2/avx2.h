@@ -13,8 +13,4 @@
 void tec_vnni_gemm_int4_avx2(const struct tec_gemm_args *a, struct tec_part part);
 void tec_vnni_gemm_int8_avx2(const struct tec_gemm_args *a, struct tec_part part);
 
-/* Attention that may be in whole numbers. */
-void tec_madd_attention_f32_avx2(const struct tec_attention_args *a, struct tec_part part);
-void tec_madd_attention_bf16_avx2(const struct tec_attention_args *a, struct tec_part part);
-
 #endif

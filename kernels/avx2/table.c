@@ -30,8 +30,8 @@ void tec_kernels_add_avx2(struct tec_kernels *kernels)
     kernels->head_norm = tec_head_norm_avx2;
     kernels->rope_f32 = tec_rope_f32_avx2;
     kernels->rope_bf16 = tec_rope_bf16_avx2;
-    kernels->attention_f32 = tec_madd_attention_f32_avx2;
-    kernels->attention_bf16 = tec_madd_attention_bf16_avx2;
+    kernels->attention_f32 = tec_attention_f32_avx2;
+    kernels->attention_bf16 = tec_attention_bf16_avx2;
     kernels->attention_mass_f32 = tec_attention_mass_f32_avx2;
     kernels->attention_mass_bf16 = tec_attention_mass_bf16_avx2;
     kernels->place_kv_f32 = tec_place_kv_f32_avx2;
