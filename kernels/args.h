@@ -141,9 +141,10 @@ struct tec_attention_args {
     const float *bias; /* [heads, 2 * reach + 1]; NULL = 0 */
     const int *pos;    /* [max_rows] positions; read with a bias alone */
     int reach;
-    int whole; /* 1: q, k, v are finite, and a kernel may multiply whole numbers of 13 bits */
-    int terms; /* attention_f32 alone: 2: q, k and v are finite, and CUDA may read them, and
-                * probabilities, as two bf16 terms each (about 16 bits); 0: as they are */
+    int whole; /* 1: a kernel may multiply whole numbers of 13 bits; rows that see what is not
+                * finite are then NaN */
+    int terms; /* attention_f32 alone: 2: CUDA may read q, k, v, and probabilities, as two bf16
+                * terms each (about 16 bits), infinite ones as NaN; 0: as they are */
 };
 
 /* out[r][s] = the sum over heads of the weights that attention above gives to row r's keys of range

@@ -31,9 +31,12 @@ static const struct case_shape edges[] = {{1, 1, 1, 1, 1, 1, CASE_ALL, false, fa
                                           {9, 2, 300, 6, 2, 64, CASE_FORKED, false, false},
                                           {20, 1, 500, 7, 1, 128, CASE_FORKED, true, true},
                                           {5, 9, 150, 4, 4, 33, CASE_FORKED, false, true},
-                                          {30, 3, 200, 2, 1, 40, CASE_FORKED, false, true}};
-/* Heads beyond NARROW columns are read exactly. */
-enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 24, FEW = 8, NARROW = 128 };
+                                          {30, 3, 200, 2, 1, 40, CASE_FORKED, false, true},
+                                          {1, 450, 70, 1, 1, 8, CASE_ALL, false, false},
+                                          {1, 260, 130, 1, 1, 64, CASE_ALL, false, false}};
+/* Heads beyond NARROW columns are read exactly. RANDOM shapes are read exactly where a tier reads
+ * in no other way; else OTHER of them in that way. */
+enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, OTHER = 16, FEW = 8, NARROW = 128 };
 
 /* Softmax over all keys at once in float64, and how far float32 may be from it.
  *
@@ -67,7 +70,12 @@ enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 24, FEW = 8, NARROW = 12
  * 8191 (2^-23). So a score is off by what `off` says; that and the exponential's polynomial, 2^-17
  * for a weight and for each later block, count twice as above. A weight times its value's largest
  * magnitude loses `half` a unit of the largest of a block, / 8191. What is below 2^-100, or a
- * weight below 2^-120, counts as that. */
+ * weight below 2^-120, counts as that.
+ *
+ * A score in whole numbers is rounded 10 times: log2 e, times the scale; two times the inverse of a
+ * limit and the unit by it; the unit by the scale; the sum, by either unit. What is left when the
+ * maximum is subtracted is rounded once, at most twice the terms: 12. `lost` is of weights that are
+ * e^(2 off) off, and 2^-17 for each later block, twice: 1.001 is more than that of 60 blocks. */
 struct answer {
     double value[512], size[512], relative;
     double cuda, tiny;  /* by terms: whatever the size is */
@@ -186,11 +194,17 @@ static void solve(const struct attention_case *w, int row, int head, struct answ
     free(score);
 }
 
+/* What whole numbers are permitted for, on tiers that have them. */
+static bool in_whole_numbers(const struct tec_attention_args *a)
+{
+    return a->whole && a->head_dim <= NARROW && a->window == 0 && a->cap == 0 && !a->bias;
+}
+
 static double bound_of(const struct attention_case *w, const struct answer *y, int d, bool cuda)
 {
     double bound = (cuda ? y->cuda : y->relative) * y->size[d] + ldexp(1, -140);
     bound += cuda ? y->tiny : 0;
-    if (w->a.whole)
+    if (in_whole_numbers(&w->a))
         bound += y->whole * y->size[d] + y->lost;
     if (w->a.round)
         bound += ldexp(fabs(y->value[d]) + bound, -8) + ldexp(1, -133);
@@ -295,24 +309,28 @@ static void add_bias(struct conform *c, struct attention_case *w, struct case_sh
 }
 
 /* How a kernel may read q, k, v and weights: as terms where that is CUDA's to choose, in whole
- * numbers on tiers that have them for such a shape. */
+ * numbers on tiers that have them. */
 enum reading { EXACT, TERMS, WHOLE };
 
-static void read_as(struct attention_case *w, enum reading reading)
+/* A third of what may be in whole numbers keeps its window, cap and bias, with which none are. */
+static void read_as(struct conform *c, struct attention_case *w, struct case_shape s,
+                    enum reading reading)
 {
     w->a.terms = reading == TERMS ? 2 : 0;
     w->a.whole = reading == WHOLE;
-    if (reading == WHOLE)
-        w->a.window = 0, w->a.cap = 0;
+    if (reading == WHOLE && conform_int(0, 2) > 0) {
+        w->a.window = 0;
+        w->a.cap = 0;
+    } else if (conform_int(0, 3) == 0) {
+        add_bias(c, w, s);
+    }
 }
 
 static void attention_shape(struct conform *c, struct case_shape s, bool bf16, enum reading reading,
                             enum conform_family family)
 {
     struct attention_case w = case_build(c, s, bf16, family);
-    read_as(&w, reading);
-    if (reading != WHOLE && conform_int(0, 3) == 0)
-        add_bias(c, &w, s);
+    read_as(c, &w, s, reading);
     struct conform_call call = call_of(&w);
     conform_run(c, &call);
     int all = w.a.max_rows * s.heads, step = 1 + all / 64;
@@ -329,7 +347,7 @@ static void hidden_keys(struct conform *c, bool bf16, enum reading reading)
 {
     struct case_shape s = {1, 40, conform_int(60, 200), 4, 2, 24, CASE_ANY, false, false};
     struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
-    read_as(&w, reading);
+    read_as(c, &w, s, reading);
     struct conform_call call = call_of(&w);
     int from = conform_int(1, w.length[0]);
     cuda_tier_plan_for(0, conform_int(0, 1)); /* small tiles or large ones */
@@ -348,20 +366,89 @@ static void hidden_keys(struct conform *c, bool bf16, enum reading reading)
     conform_end(c);
 }
 
+/* Queries of even rows times `even`, the others times `odd`. */
+static void times(struct attention_case *w, float even, float odd)
+{
+    for (int r = 0; r < w->a.max_rows; r++)
+        for (int i = 0; i < w->a.heads * w->a.head_dim; i++)
+            w->q[r * w->a.ldq + i] *= r % 2 ? odd : even;
+}
+
 /* Scores that differ by far more than an exponential can show, either end first. */
 static void steep_scores(struct conform *c, bool bf16, enum reading reading)
 {
     struct case_shape s = {2, 8, 150, 2, 1, 16, CASE_ANY, false, false};
     struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
-    read_as(&w, reading);
-    for (int r = 0; r < w.a.max_rows; r++)
-        for (int i = 0; i < s.heads * s.dim; i++) {
-            w.q[r * w.a.ldq + i] *= r % 2 ? 30.0F : 300.0F;
-        }
+    read_as(c, &w, s, reading);
+    if (in_whole_numbers(&w.a))
+        times(&w, 10, 3); /* beyond that, what whole numbers may lose is all */
+    else
+        times(&w, 300, 30);
     struct conform_call call = call_of(&w);
     conform_run(c, &call);
     for (int i = 0; i < w.a.max_rows * s.heads; i++)
         compare(c, &w, i / s.heads, i % s.heads);
+    conform_end(c);
+}
+
+/* Scores beyond 2^31: weights still add up to 1, so an answer is among its keys' values. In whole
+ * numbers a weight may lack half a unit of 8191 of the largest, in each of 64 keys. */
+static void huge_scores(struct conform *c, bool bf16, enum reading reading)
+{
+    struct case_shape s = {1, 8, 150, 2, 1, 64, CASE_ANY, false, false};
+    struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
+    read_as(c, &w, s, reading);
+    times(&w, 1e10F, 1e10F);
+    struct conform_call call = call_of(&w);
+    conform_run(c, &call);
+    double most = largest(w.v, w.slots * s.kv_heads * s.dim);
+    for (int r = 0; r < w.a.max_rows; r++)
+        for (int i = 0; i < s.heads * s.dim; i++)
+            conform_close(c, (double)((const float *)c->got[0])[r * w.a.ldo + i], 0, most * 1.01,
+                          "row %d (sees %d) column %d, scores of 1e10", r, w.a.visible[r], i);
+    conform_end(c);
+}
+
+/* One NaN in a query, a key or a value that the last row sees. */
+static void not_a_number(struct conform *c, bool bf16, enum reading reading)
+{
+    struct case_shape s = {1, 9, conform_int(1, 150), 1, 1, 24, CASE_ALL, false, true};
+    for (int where = 0; where < 3; where++) {
+        struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
+        read_as(c, &w, s, reading);
+        int row = w.a.max_rows - 1, d = conform_int(0, s.dim - 1);
+        int first = tec_attention_first(&w.a, s.keys);
+        size_t size = bf16 ? 2 : 4;
+        size_t at = (size_t)(case_slot(&w, 0, conform_int(first, s.keys - 1)) * s.dim + d) * size;
+        uint32_t bits = bf16 ? 0x7fc1 : 0x7fc00001;
+        if (where == 0)
+            memcpy(&w.q[row * w.a.ldq + d], &(uint32_t){0x7fc00001}, 4);
+        else
+            memcpy((where == 1 ? w.keys : w.values) + at, &bits, size);
+        struct conform_call call = call_of(&w);
+        conform_run(c, &call);
+        if (!isnan(((const float *)c->got[0])[row * w.a.ldo + d]))
+            conform_fail(c, "a NaN in %s does not show", where == 0 ? "q" : where == 1 ? "k" : "v");
+        conform_end(c);
+    }
+}
+
+/* Whole numbers have other bytes, so where they are permitted and the tier has them, they ran. */
+static void whole_numbers_run(struct conform *c, bool bf16, bool has)
+{
+    struct case_shape s = {1, 70, 70, 2, 2, 64, CASE_ALL, true, true};
+    struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
+    w.a.window = 0;
+    w.a.cap = 0;
+    struct conform_call call = call_of(&w);
+    size_t size = (size_t)w.a.max_rows * (size_t)w.a.ldo * sizeof *w.a.out;
+    float *exact = conform_buf(c, size / sizeof *exact, sizeof *exact);
+    conform_run(c, &call);
+    memcpy(exact, c->got[0], size);
+    w.a.whole = 1;
+    conform_run(c, &call);
+    if ((memcmp(exact, c->got[0], size) != 0) != has)
+        conform_fail(c, "whole numbers were %s", has ? "not multiplied" : "multiplied");
     conform_end(c);
 }
 
@@ -373,7 +460,8 @@ static void bench(struct conform *c, const char *name, struct case_shape s, bool
     struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
     w.a.window = 0;
     w.a.cap = 0;
-    read_as(&w, reading);
+    w.a.terms = reading == TERMS ? 2 : 0;
+    w.a.whole = reading == WHOLE;
     double best = 1e30, flops = 0, bytes = 0;
     for (int r = 0; r < w.a.max_rows; r++)
         flops += 4.0 * w.a.visible[r] * s.heads * s.dim;
@@ -417,15 +505,22 @@ static const struct {
 /* What a kernel of this tier may make of float32 memory, or of rounded sums. */
 static enum reading other_reading(const struct conform *c, bool bf16)
 {
-    return !case_on_cuda(c) ? WHOLE : bf16 ? EXACT : TERMS;
+    if (case_on_cuda(c))
+        return bf16 ? EXACT : TERMS;
+#if defined(__x86_64__)
+    if (strcmp(c->tier, tec_tier_name(TEC_TIER_avx512)) == 0 &&
+        __builtin_cpu_supports("avx512vnni"))
+        return WHOLE;
+#endif
+    return EXACT;
 }
 
-static void all_shapes(struct conform *c, bool bf16, enum reading reading)
+static void all_shapes(struct conform *c, bool bf16, enum reading reading, int random)
 {
     for (int i = 0; i < EDGES; i++)
-        if (reading == EXACT || edges[i].dim <= NARROW)
+        if (reading != TERMS || edges[i].dim <= NARROW)
             attention_shape(c, scaled(c, edges[i]), bf16, reading, CONFORM_NORMAL);
-    for (int i = 0; i < conform_few(c, c->slow ? FEW : RANDOM); i++) {
+    for (int i = 0; i < conform_few(c, c->slow ? FEW : random); i++) {
         int kv_heads = conform_int(1, 3), dim = conform_int(1, conform_int(1, 100));
         struct case_shape s = {conform_int(1, 4),
                                conform_int(1, 20),
@@ -445,15 +540,21 @@ static void all_shapes(struct conform *c, bool bf16, enum reading reading)
     for (int i = 0; i < (c->slow ? 2 : 4); i++) {
         hidden_keys(c, bf16, reading);
         steep_scores(c, bf16, reading);
+        if (!case_on_cuda(c)) {
+            huge_scores(c, bf16, reading);
+            not_a_number(c, bf16, reading);
+        }
     }
 }
 
 static void attention(struct conform *c, bool bf16)
 {
     const enum reading other = other_reading(c, bf16);
-    all_shapes(c, bf16, EXACT);
+    all_shapes(c, bf16, EXACT, other == EXACT ? RANDOM : RANDOM - OTHER);
     if (other != EXACT)
-        all_shapes(c, bf16, other);
+        all_shapes(c, bf16, other, OTHER);
+    if (!case_on_cuda(c))
+        whole_numbers_run(c, bf16, other == WHOLE);
     if (!c->bench)
         return;
     for (size_t i = 0; i < sizeof real / sizeof real[0]; i++) {
