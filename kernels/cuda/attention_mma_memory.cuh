@@ -51,8 +51,11 @@ template <int QUADS> struct held_terms {
     /* `from`: where the head begins, or NULL for zeros. */
     __device__ __forceinline__ void ask(const float *from, int dim)
     {
-        int left = from ? dim - first_column() : 0;
-        from += first_column();
+        int left = 0;
+        if (from) {
+            left = dim - first_column();
+            from += first_column();
+        }
         TEC_UNROLL
         for (int n = 0; n < QUADS; n++)
             quad[n] = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
