@@ -13,7 +13,8 @@
 #define TEC_ATTENTION_TILE 128
 
 /* The most elements of a head whose attention may be in whole numbers, and the most queries of its
- * tile: they take less memory, and a block of keys and values takes longer to prepare. */
+ * tile. It has twice as many as others: a query takes less memory, and a block of keys and values
+ * longer to prepare. */
 #define TEC_ATTENTION_WHOLE_DIM 128
 #define TEC_ATTENTION_WHOLE_TILE 256
 

@@ -284,8 +284,8 @@ TEST(attention_by_terms_takes_its_keys_and_their_terms)
     tec_grids_of(TEC_KERNEL_attention_f32, &a, &h100, keep, &g);
     CHECK(is(&g.items[1], "16 rows, terms", 4, 16, 9));
     a.max_rows = 512;
-    a.head_dim =
-        128; /* a large tile whose answer waits in memory: two chunks of 64 x 128 numbers */
+    /* A large tile whose answer waits in memory: two chunks of 64 x 128 numbers. */
+    a.head_dim = 128;
     tec_grids_of(TEC_KERNEL_attention_f32, &a, &h100, keep, &g);
     each = 2.3 * 2 / 2 + 4 * 16384.0 * 132 / (5500e3 * 0.6);
     CHECK(near(time_on("h100", &g.items[2], work).us, 1.1 + 1.5 + 2 * 1.4 * 8 + 4 * each));

@@ -27,8 +27,9 @@ int tec_layers_rows(const struct tec_built *b, int layer)
 }
 
 /* The attention of a layer, over slots of its own or over those that all layers share. Whole
- * numbers in a tower alone, which always has all patches of a picture: few rows, as those of a
- * decoding are, would take longer, and a row's bytes may not depend on how many there are. */
+ * numbers in a tower alone, whose rows are those of whole pictures: few rows, as those of a
+ * decoding are, would take longer, and a row's bytes may not depend on how many there are. Of
+ * pictures of several sizes the largest counts. */
 static struct tec_attending attending(const struct tec_built *b, int layer)
 {
     enum { WHOLE_PATCHES = 64 };
