@@ -4,6 +4,7 @@
 #include "tests/kernels/cuda_tier.h"
 
 #include "kernels/attention.h"
+#include "kernels/bf16.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -391,21 +392,33 @@ static void steep_scores(struct conform *c, bool bf16, enum reading reading)
     conform_end(c);
 }
 
-/* Scores beyond 2^31: weights still add up to 1, so an answer is among its keys' values. In whole
- * numbers a weight may lack half a unit of 8191 of the largest, in each of 64 keys. */
+/* Scores beyond 2^31, each by far larger than the one before: an answer is the last key's value,
+ * but for half a unit of it. */
 static void huge_scores(struct conform *c, bool bf16, enum reading reading)
 {
-    struct case_shape s = {1, 8, 150, 2, 1, 64, CASE_ANY, false, false};
+    struct case_shape s = {1, 20, 128, 2, 1, 64, CASE_ANY, false, true};
     struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
     read_as(c, &w, s, reading);
-    times(&w, 1e10F, 1e10F);
+    w.a.cap = 0;
+    for (int key = 0; key < s.keys; key++)
+        for (int d = 0; d < s.dim; d++) {
+            int at = case_slot(&w, 0, key) * s.dim + d;
+            w.k[at] = 1 + (float)key / 128;
+            uint16_t bits = tec_bf16_bits(w.k[at]);
+            size_t size = bf16 ? sizeof bits : sizeof *w.k;
+            memcpy(w.keys + (size_t)at * size, bf16 ? (const void *)&bits : &w.k[at], size);
+        }
+    for (int i = 0; i < w.a.max_rows * w.a.ldq; i++)
+        w.q[i] = 1e10F * (1 + fabsf(conform_float(1)));
     struct conform_call call = call_of(&w);
     conform_run(c, &call);
-    double most = largest(w.v, w.slots * s.kv_heads * s.dim);
     for (int r = 0; r < w.a.max_rows; r++)
-        for (int i = 0; i < s.heads * s.dim; i++)
-            conform_close(c, (double)((const float *)c->got[0])[r * w.a.ldo + i], 0, most * 1.01,
-                          "row %d (sees %d) column %d, scores of 1e10", r, w.a.visible[r], i);
+        for (int i = 0; i < s.heads * s.dim && w.a.visible[r] > 0; i++) {
+            const float *v = w.v + case_slot(&w, 0, w.a.visible[r] - 1) * s.dim;
+            double got = (double)((const float *)c->got[0])[r * w.a.ldo + i];
+            conform_close(c, got, (double)v[i % s.dim], ldexp(largest(v, s.dim), -12) * 1.01,
+                          "row %d (sees %d) column %d, large scores", r, w.a.visible[r], i);
+        }
     conform_end(c);
 }
 
