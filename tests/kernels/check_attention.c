@@ -33,7 +33,7 @@ static const struct case_shape edges[] = {{1, 1, 1, 1, 1, 1, CASE_ALL, false, fa
                                           {20, 1, 500, 7, 1, 128, CASE_FORKED, true, true},
                                           {5, 9, 150, 4, 4, 33, CASE_FORKED, false, true},
                                           {30, 3, 200, 2, 1, 40, CASE_FORKED, false, true},
-                                          {1, 450, 70, 1, 1, 8, CASE_ALL, false, false},
+                                          {1, 400, 70, 1, 1, 8, CASE_ALL, false, false},
                                           {1, 260, 130, 1, 1, 64, CASE_ALL, false, false}};
 /* Heads beyond NARROW columns are read exactly. RANDOM shapes are read exactly where a tier reads
  * in no other way; else OTHER of them in that way. */
