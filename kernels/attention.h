@@ -18,6 +18,9 @@
 #define TEC_ATTENTION_WHOLE_DIM 128
 #define TEC_ATTENTION_WHOLE_TILE 256
 
+/* The fewest rows of a picture for which whole numbers take less time: who builds a graph asks. */
+#define TEC_ATTENTION_WHOLE_ROWS 64
+
 /* head_dim rounded up to whole vectors of every tier. */
 static inline int tec_attention_width(int head_dim)
 {

@@ -7,6 +7,8 @@
  * layer to layer. */
 #include "graph/nodes/layers.h"
 
+#include "kernels/attention.h"
+
 bool tec_layers_begin(struct tec_built *b, struct tec_lower *l, const struct tec_reading *reading,
                       int x)
 {
@@ -32,7 +34,6 @@ int tec_layers_rows(const struct tec_built *b, int layer)
  * pictures of several sizes the largest counts. */
 static struct tec_attending attending(const struct tec_built *b, int layer)
 {
-    enum { WHOLE_PATCHES = 64 };
     int at = b->p->layers[layer].attention;
     return (struct tec_attending){.attend = &b->p->calls[at].attend,
                                   .weights = b->w[at].attention,
@@ -41,7 +42,7 @@ static struct tec_attending attending(const struct tec_built *b, int layer)
                                   .bias = b->w[at].bias,
                                   .reach = b->w[at].reach,
                                   .whole = b->text->tower &&
-                                           b->l->model->vision.patches >= WHOLE_PATCHES};
+                                           b->l->model->vision.patches >= TEC_ATTENTION_WHOLE_ROWS};
 }
 
 static bool taps(const struct tec_built *b)
