@@ -171,8 +171,11 @@ def convert(o, say):
     parent = os.path.dirname(os.path.abspath(o.out))
     if not os.path.isdir(parent):
         raise Refused(f"{o.out}: there is no folder {parent}")
+    ends = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # until there is somebody to remove the folder
     fresh = tempfile.mkdtemp(prefix=".dataset-", dir=parent)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)
         dataset = Dataset(o.dataset)
         n = Episode(dataset, o, fresh, say).write()
         os.chmod(fresh, 0o777 & ~umask())
