@@ -371,7 +371,7 @@ stage_tsan() {
     unset TSAN_OPTIONS
 }
 
-# The analyzer walks the paths of the engine to a small part of its own limit (8000 of 225000 nodes: half the time of 20000), and leaves out the tests, whose
+# The analyzer walks the paths of the engine to a tenth of its own limit (225000 nodes), and leaves out the tests, whose
 # checks are many short branches that run under the sanitizers anyway, unless it is asked for --long.
 tidy() {
     xargs -r -n 4 -P "$jobs" clang-tidy -p build/asan --quiet "$@"
@@ -381,7 +381,7 @@ tidy_all() {
     sources '*.c' | grep -vE '^(tests/(fuzz|cuda_emulator|cuda)|kernels/cuda)/' >"$results/tidy.files"
     [ -z "$long" ] || { tidy <"$results/tidy.files"; return; }
     grep -v '^tests/' "$results/tidy.files" | tidy --extra-arg=-Xclang --extra-arg=-analyzer-config \
-        --extra-arg=-Xclang --extra-arg=max-nodes=8000 || return 1
+        --extra-arg=-Xclang --extra-arg=max-nodes=20000 || return 1
     grep '^tests/' "$results/tidy.files" | tidy '--checks=-clang-analyzer-*'
 }
 stage_tidy() { needs tidy clang-tidy clang && step tidy tidy_all; }

@@ -151,7 +151,7 @@ enum tec_status tec_norm_from_dataset(struct tec_norm *norm, const json_t *stats
                                       enum tec_norm_mode mode, double eps, const char *where,
                                       struct tec_arena *arena, struct tec_error *err)
 {
-    struct tec_norm made = {.n = 0};
+    struct tec_norm made;
     if (mode != TEC_NORM_QUANTILE && mode != TEC_NORM_MIN_MAX)
         return tec_fail(err, TEC_UNSUPPORTED,
                         "%s: statistics of datasets are used in mode quantile or min_max", where);

@@ -101,36 +101,6 @@ static enum tec_status read_metaspace(struct tec_json *j, const json_t *step, st
                   : TEC_OK;
 }
 
-static enum tec_status read_bert(struct tec_json *j, const json_t *step, struct tec_split *s,
-                                 struct tec_error *err)
-{
-    (void)j;
-    (void)step;
-    (void)err;
-    s->kind = TEC_SPLIT_BERT;
-    return TEC_OK;
-}
-
-static enum tec_status read_whitespace(struct tec_json *j, const json_t *step, struct tec_split *s,
-                                       struct tec_error *err)
-{
-    (void)j;
-    (void)step;
-    (void)err;
-    s->kind = TEC_SPLIT_WHITESPACE;
-    return TEC_OK;
-}
-
-static enum tec_status read_words(struct tec_json *j, const json_t *step, struct tec_split *s,
-                                  struct tec_error *err)
-{
-    (void)j;
-    (void)step;
-    (void)err;
-    s->kind = TEC_SPLIT_WORDS;
-    return TEC_OK;
-}
-
 static enum tec_status read_punctuation(struct tec_json *j, const json_t *step, struct tec_split *s,
                                         struct tec_error *err)
 {
@@ -167,16 +137,17 @@ static enum tec_status read_step(struct tec_json *j, const json_t *step, struct 
         const char *type;
         enum tec_status (*read)(struct tec_json *, const json_t *, struct tec_split *,
                                 struct tec_error *);
+        enum tec_split_kind kind; /* of one that has nothing to read */
     } kinds[] = {
-        {"Split", read_split},
-        {"ByteLevel", read_byte_level},
-        {"Metaspace", read_metaspace},
-        {"BertPreTokenizer", read_bert},
-        {"WhitespaceSplit", read_whitespace},
-        {"Whitespace", read_words},
-        {"Punctuation", read_punctuation},
-        {"CharDelimiterSplit", read_character},
-        {"Digits", read_digits},
+        {"Split", read_split, 0},
+        {"ByteLevel", read_byte_level, 0},
+        {"Metaspace", read_metaspace, 0},
+        {"BertPreTokenizer", NULL, TEC_SPLIT_BERT},
+        {"WhitespaceSplit", NULL, TEC_SPLIT_WHITESPACE},
+        {"Whitespace", NULL, TEC_SPLIT_WORDS},
+        {"Punctuation", read_punctuation, 0},
+        {"CharDelimiterSplit", read_character, 0},
+        {"Digits", read_digits, 0},
     };
     struct tec_tokenizer *t = j->t;
     const char *type;
@@ -187,7 +158,9 @@ static enum tec_status read_step(struct tec_json *j, const json_t *step, struct 
         if (t->n_split == TEC_SPLIT_STEPS)
             return tec_fail(err, TEC_UNSUPPORTED, "pre_tokenizer: more than %d steps",
                             TEC_SPLIT_STEPS);
-        return kinds[i].read(j, step, &t->split[t->n_split++], err);
+        struct tec_split *split = &t->split[t->n_split++];
+        split->kind = kinds[i].kind;
+        return kinds[i].read ? kinds[i].read(j, step, split, err) : TEC_OK;
     }
     return tec_fail(err, TEC_UNSUPPORTED, "pre_tokenizer type %.40s is not known",
                     type ? type : "(missing)");

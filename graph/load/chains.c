@@ -23,23 +23,6 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* How many texts a prefill reads; *named: is one of them called so? */
-static int texts_of(const struct tec_pipeline *p, const struct tec_decl_node *n, const char *name,
-                    bool *named)
-{
-    int texts = 0;
-    *named = false;
-    for (int i = 0; i < n->reads.n; i++) {
-        const struct tec_ref *ref = &n->reads.item[i];
-        bool input = ref->index >= 0 && ref->index < p->n_inputs;
-        if (input && p->inputs[ref->index].kind != TEC_INPUT_TEXT)
-            continue;
-        texts++;
-        *named |= name && strcmp(ref->name, name) == 0;
-    }
-    return texts;
-}
-
 /* Do actions stand on what a prefill writes, so that frames run it? */
 static bool in_frames(const struct tec_pipeline *p, const struct tec_decl_node *n)
 {
@@ -50,17 +33,12 @@ static bool in_frames(const struct tec_pipeline *p, const struct tec_decl_node *
     return any;
 }
 
-/* What begins a prefill, in one of several ways to write it: a picture and the state are new with
- * each observation, and a single text is all that changes. */
+/* What begins a prefill, in one of several ways to write it: a single text is all that changes. */
 static struct tec_decl_spawn trigger_of(const struct tec_pipeline *p, const struct tec_decl_node *n,
                                         bool frames)
 {
-    struct tec_decl_spawn s = n->spawn;
-    bool text;
-    int texts = texts_of(p, n, s.value, &text);
-    if (s.kind == TEC_SPAWN_ON_CHANGE && s.value && !text)
-        s = (struct tec_decl_spawn){.kind = TEC_SPAWN_EVERY, .frames = 1};
-    if (s.kind == TEC_SPAWN_ON_CHANGE && texts == 1)
+    struct tec_decl_spawn s = tec_pipeline_begins(p, n, n->spawn);
+    if (s.kind == TEC_SPAWN_ON_CHANGE && tec_pipeline_reads(p, n, TEC_INPUT_TEXT) == 1)
         s.value = NULL;
     if (s.kind == TEC_SPAWN_EVERY && s.frames == 1 && frames)
         s = (struct tec_decl_spawn){.kind = TEC_SPAWN_NONE};

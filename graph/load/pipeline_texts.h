@@ -16,6 +16,12 @@ bool tec_pipeline_composes(const struct tec_pipeline *p, int chain);
 bool tec_pipeline_remembers(const struct tec_pipeline *p, int chain);
 bool tec_pipeline_holds(const struct tec_pipeline *p, int chain);
 
+/* spawns.c: a trigger beside a prefill (NULL: none) whose values it may name: a picture and the
+ * state are new with each observation, so one that names them is every(1). */
+struct tec_decl_spawn tec_pipeline_begins(const struct tec_pipeline *p,
+                                          const struct tec_decl_node *writer,
+                                          struct tec_decl_spawn spawn);
+
 /* check_memory.c: what belongs to the memory of a memory_load node and goes by `name`: its store's
  * file, rows of costs. Of the nodes that load from one kv.segments it is that of the first chain;
  * of others it is "NAME.NODE". NULL: the arena has no memory. */

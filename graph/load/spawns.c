@@ -56,10 +56,9 @@ static const struct tec_decl_input *value_read(const struct tec_pipeline *p,
     return NULL;
 }
 
-/* A picture and the state are new with each observation. */
-static struct tec_decl_spawn of_value(const struct tec_pipeline *p,
-                                      const struct tec_decl_node *writer,
-                                      struct tec_decl_spawn spawn)
+struct tec_decl_spawn tec_pipeline_begins(const struct tec_pipeline *p,
+                                          const struct tec_decl_node *writer,
+                                          struct tec_decl_spawn spawn)
 {
     const struct tec_decl_input *in = value_read(p, writer, spawn.value);
     if (spawn.kind != TEC_SPAWN_ON_CHANGE || !in || in->kind == TEC_INPUT_TEXT)
@@ -80,7 +79,7 @@ static const struct tec_decl_node *prefill_of(const struct tec_pipeline *p, int 
 struct tec_decl_spawn tec_pipeline_trigger(const struct tec_pipeline *p, int chain)
 {
     const struct tec_decl_node *prefill = prefill_of(p, chain);
-    return prefill ? of_value(p, prefill, prefill->spawn)
+    return prefill ? tec_pipeline_begins(p, prefill, prefill->spawn)
                    : (struct tec_decl_spawn){.kind = TEC_SPAWN_NONE};
 }
 
@@ -118,7 +117,7 @@ struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
         return own;
     const struct tec_decl_node *writer = tec_pipeline_writer(p, prefix);
     if (!same(own.value, p->resources[prefix].name))
-        return of_value(p, writer, own);
+        return tec_pipeline_begins(p, writer, own);
     const struct tec_decl_spawn its = tec_pipeline_trigger(p, n->chain);
     if (writer && tec_pipeline_in_frames(p, writer) && its.kind == TEC_SPAWN_NONE)
         return (struct tec_decl_spawn){.kind = TEC_SPAWN_EVERY, .frames = 1};
@@ -141,7 +140,8 @@ static void check_age(struct tec_loader *ld, int i)
             seen = in->name;
     }
     if (!seen || !text || p->n_chains == 0 || n->culled || n->chain < 0 ||
-        !tec_pipeline_in_frames(p, n) || of_value(p, n, n->spawn).kind != TEC_SPAWN_ON_CHANGE)
+        !tec_pipeline_in_frames(p, n) ||
+        tec_pipeline_begins(p, n, n->spawn).kind != TEC_SPAWN_ON_CHANGE)
         return;
     struct tec_diagnostic *d = tec_diagnostics_add(
         ld->d, TEC_W117, tec_where_field(ld, &ld->nodes[i], "spawn"),

@@ -1,4 +1,4 @@
-/* whole.h - whole numbers of 16 and 32 bits for kernels/vector/, in AVX-512 with VNNI. */
+/* whole.h - whole numbers of 16 and 32 bits in vectors of AVX-512 with VNNI: attention_whole.c. */
 #ifndef TEC_KERNELS_AVX512_WHOLE_H
 #define TEC_KERNELS_AVX512_WHOLE_H
 
