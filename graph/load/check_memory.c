@@ -88,9 +88,9 @@ static void report(struct tec_loader *ld, int i, const char *field, const char *
 static void check_file(struct tec_loader *ld, int i)
 {
     const struct tec_pipeline *p = ld->pipeline;
-    const char *file = NULL;
+    const char *store = p->resources[i].store, *file = NULL;
     struct tec_error why;
-    for (int j = 0; j < i && !file; j++) {
+    for (int j = 0; store && j < i && !file; j++) {
         file = common_file(ld, i, j);
         if (!file)
             continue;
@@ -98,7 +98,7 @@ static void check_file(struct tec_loader *ld, int i)
                        "'%s' would write a file of '%s', '%s': each has its own%s",
                        p->resources[i].name, p->resources[j].name, file,
                        p->frame.sessions > 1 ? ", a later session's ends in its number" : "");
-        report(ld, i, "store", p->resources[i].store, why.message);
+        report(ld, i, "store", store, why.message);
     }
 }
 
