@@ -1,15 +1,15 @@
 /* add.c - y += x.
  *   x, y [rows, cols]. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_add_args *a = &call->args.add;
-    TEC_TRY(TEC_NEED(call, x && y, err, "needs x and y"));
-    TEC_TRY(TEC_NEED(call, x->cols == y->cols && y->rows >= x->rows, err,
-                     "x is [%d, %d], y is [%d, %d]", x->rows, x->cols, y->rows, y->cols));
+    TEC_TRY(TEC_NEED(x && y, err, "needs x and y"));
+    TEC_TRY(TEC_NEED(x->cols == y->cols && y->rows >= x->rows, err, "x is [%d, %d], y is [%d, %d]",
+                     x->rows, x->cols, y->rows, y->cols));
     a->rows = x->live;
     a->max_rows = x->rows;
     a->cols = x->cols;

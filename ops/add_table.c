@@ -1,13 +1,13 @@
 /* add_table.c - y[r] += table[r mod period], or table[row[r]].
  *   y [rows, cols]; table [period, ldt]. args: table, ldt, period, row (or NULL). */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *y = tec_out(program, call, 0);
     struct tec_add_table_args *a = &call->args.add_table;
-    TEC_TRY(TEC_NEED(call, y && a->table && a->period > 0 && a->ldt >= y->cols, err,
+    TEC_TRY(TEC_NEED(y && a->table && a->period > 0 && a->ldt >= y->cols, err,
                      "needs y and a table of whole rows"));
     a->rows = y->live;
     a->max_rows = y->rows;

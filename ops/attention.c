@@ -2,7 +2,7 @@
  *   q, out [rows, heads * head_dim]; k, v: one layer of a slot space.
  *   args: scratch, row_seq, visible, seqs, spans, heads, kv_heads, head_dim, scale, round; bias
  * with pos and reach, or NULL. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
@@ -10,15 +10,15 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
     const struct tec_tensor *q = tec_in(program, call, 0), *out = tec_out(program, call, 0);
     struct tec_attention_args *a = &call->args.attention;
     int cols = a->heads * a->head_dim;
-    TEC_TRY(TEC_NEED(call, q && out && tec_in(program, call, 1) && tec_in(program, call, 2), err,
+    TEC_TRY(TEC_NEED(q && out && tec_in(program, call, 1) && tec_in(program, call, 2), err,
                      "needs q, k, v and out"));
-    TEC_TRY(TEC_NEED(call, q->cols == cols && out->cols == cols, err,
-                     "q and out must have %d columns", cols));
-    TEC_TRY(TEC_NEED(call, a->kv_heads > 0 && a->heads % a->kv_heads == 0, err,
+    TEC_TRY(TEC_NEED(q->cols == cols && out->cols == cols, err, "q and out must have %d columns",
+                     cols));
+    TEC_TRY(TEC_NEED(a->kv_heads > 0 && a->heads % a->kv_heads == 0, err,
                      "%d heads over %d kv heads", a->heads, a->kv_heads));
-    TEC_TRY(TEC_NEED(call, a->scratch && a->row_seq && a->visible && a->seqs && a->spans, err,
+    TEC_TRY(TEC_NEED(a->scratch && a->row_seq && a->visible && a->seqs && a->spans, err,
                      "lacks a table"));
-    TEC_TRY(TEC_NEED(call, !a->bias || (a->pos && a->reach >= 0 && a->reach < 1 << 24), err,
+    TEC_TRY(TEC_NEED(!a->bias || (a->pos && a->reach >= 0 && a->reach < 1 << 24), err,
                      "a bias needs positions and a reach"));
     a->rows = q->live;
     a->max_rows = q->rows;
@@ -63,4 +63,10 @@ static struct tec_cost cost(const struct tec_call *call, const struct tec_counts
     };
 }
 
-const struct tec_op tec_op_attention = {.infer = infer, .record = record, .cost = cost};
+static bool rounds(const struct tec_call *call)
+{
+    return call->args.attention.round;
+}
+
+const struct tec_op tec_op_attention = {
+    .infer = infer, .record = record, .cost = cost, .rounds = rounds};

@@ -3,25 +3,24 @@
  *   args: scratch, row_seq, visible, seqs, spans, ends, n_ranges, heads, kv_heads, head_dim, scale,
  *   window. */
 #include "kernels/attention.h"
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *q = tec_in(program, call, 0), *mass = tec_out(program, call, 0);
     struct tec_mass_args *a = &call->args.mass;
-    TEC_TRY(TEC_NEED(call, q && mass && tec_in(program, call, 1), err, "needs q, k and mass"));
-    TEC_TRY(TEC_NEED(call, a->head_dim > 0 && q->cols == a->heads * a->head_dim, err,
+    TEC_TRY(TEC_NEED(q && mass && tec_in(program, call, 1), err, "needs q, k and mass"));
+    TEC_TRY(TEC_NEED(a->head_dim > 0 && q->cols == a->heads * a->head_dim, err,
                      "q must have %d columns", a->heads * a->head_dim));
-    TEC_TRY(
-        TEC_NEED(call, mass->rows >= q->rows, err, "mass has %d rows, q %d", mass->rows, q->rows));
-    TEC_TRY(TEC_NEED(call, a->kv_heads > 0 && a->heads % a->kv_heads == 0, err,
+    TEC_TRY(TEC_NEED(mass->rows >= q->rows, err, "mass has %d rows, q %d", mass->rows, q->rows));
+    TEC_TRY(TEC_NEED(a->kv_heads > 0 && a->heads % a->kv_heads == 0, err,
                      "%d heads over %d kv heads", a->heads, a->kv_heads));
-    TEC_TRY(TEC_NEED(call, mass->cols > 0 && mass->cols <= tec_mass_ranges(a->head_dim), err,
+    TEC_TRY(TEC_NEED(mass->cols > 0 && mass->cols <= tec_mass_ranges(a->head_dim), err,
                      "%d ranges; 1 to %d are possible", mass->cols, tec_mass_ranges(a->head_dim)));
-    TEC_TRY(TEC_NEED(call, a->scratch && a->row_seq && a->visible && a->seqs && a->spans, err,
+    TEC_TRY(TEC_NEED(a->scratch && a->row_seq && a->visible && a->seqs && a->spans, err,
                      "lacks a table"));
-    TEC_TRY(TEC_NEED(call, a->ends && a->n_ranges, err, "lacks its ranges"));
+    TEC_TRY(TEC_NEED(a->ends && a->n_ranges, err, "lacks its ranges"));
     a->rows = mass->live ? mass->live : q->live; /* perhaps the first rows alone */
     a->max_rows = q->rows;
     a->max_ranges = mass->cols;

@@ -9,17 +9,17 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_conv_args *a = &call->args.conv;
-    TEC_TRY(TEC_NEED(call, x && y && x != y, err, "needs x and another y"));
-    TEC_TRY(TEC_NEED(call, a->w != NULL, err, "needs a weight"));
-    TEC_TRY(TEC_NEED(call, a->in_h >= 1 && a->in_w >= 1 && x->rows == a->in_h * a->in_w, err,
+    TEC_TRY(TEC_NEED(x && y && x != y, err, "needs x and another y"));
+    TEC_TRY(TEC_NEED(a->w != NULL, err, "needs a weight"));
+    TEC_TRY(TEC_NEED(a->in_h >= 1 && a->in_w >= 1 && x->rows == a->in_h * a->in_w, err,
                      "a picture of %d x %d, x has %d rows", a->in_h, a->in_w, x->rows));
-    TEC_TRY(TEC_NEED(call, a->pad >= 0, err, "%d pixels around a picture", a->pad));
+    TEC_TRY(TEC_NEED(a->pad >= 0, err, "%d pixels around a picture", a->pad));
     a->out_w = tec_windows(a->in_w, 3, 1, a->pad, 1);
     int rows = tec_windows(a->in_h, 3, 1, a->pad, 1) * a->out_w;
-    TEC_TRY(TEC_NEED(call, rows >= 1 && y->rows == rows, err, "%d windows, y has %d rows", rows,
-                     y->rows));
-    TEC_TRY(TEC_NEED(call, x->cols == a->k, err, "x must have %d columns, has %d", a->k, x->cols));
-    TEC_TRY(TEC_NEED(call, a->n % 16 == 0 && a->n <= y->ld, err,
+    TEC_TRY(
+        TEC_NEED(rows >= 1 && y->rows == rows, err, "%d windows, y has %d rows", rows, y->rows));
+    TEC_TRY(TEC_NEED(x->cols == a->k, err, "x must have %d columns, has %d", a->k, x->cols));
+    TEC_TRY(TEC_NEED(a->n % 16 == 0 && a->n <= y->ld, err,
                      "%d weight columns do not fit a row of %d", a->n, y->ld));
     a->rows = y->live;
     a->max_rows = rows;

@@ -1,16 +1,15 @@
 /* embed.c - y[first + r] = scale * W[ids[r]].
  *   W packed n x k; ids [rows] int; y [.., k]. args: w, ids, rows, first, n, k, max_rows, scale. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *y = tec_out(program, call, 0);
     struct tec_embed_args *a = &call->args.embed;
-    TEC_TRY(TEC_NEED(call, y && a->w && a->ids && a->rows && a->first, err, "lacks an argument"));
-    TEC_TRY(TEC_NEED(call, y->cols == a->k, err, "y must have %d columns, has %d", a->k, y->cols));
-    TEC_TRY(
-        TEC_NEED(call, a->max_rows <= y->rows, err, "%d ids for %d rows", a->max_rows, y->rows));
+    TEC_TRY(TEC_NEED(y && a->w && a->ids && a->rows && a->first, err, "lacks an argument"));
+    TEC_TRY(TEC_NEED(y->cols == a->k, err, "y must have %d columns, has %d", a->k, y->cols));
+    TEC_TRY(TEC_NEED(a->max_rows <= y->rows, err, "%d ids for %d rows", a->max_rows, y->rows));
     a->ldy = y->ld;
     return TEC_OK;
 }

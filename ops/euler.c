@@ -1,13 +1,13 @@
 /* euler.c - x += dt * v.
  *   v, x [rows, cols]. args: dt; fixed, a count of first rows that stay, or NULL. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *v = tec_in(program, call, 0), *x = tec_out(program, call, 0);
     struct tec_euler_args *a = &call->args.euler;
-    TEC_TRY(TEC_NEED(call, v && x && v->cols == x->cols && v->rows == x->rows, err,
+    TEC_TRY(TEC_NEED(v && x && v->cols == x->cols && v->rows == x->rows, err,
                      "v and x must have the same shape"));
     a->rows = x->live;
     a->max_rows = x->rows;

@@ -14,5 +14,8 @@ static struct tec_cost cost(const struct tec_call *call, const struct tec_counts
     return tec_rowwise_cost_map(call, counts, 5);
 }
 
-const struct tec_op tec_op_gelu_erf = {
-    .infer = tec_rowwise_infer_map, .record = record, .cost = cost, .rowwise = true};
+const struct tec_op tec_op_gelu_erf = {.infer = tec_rowwise_infer_map,
+                                       .record = record,
+                                       .cost = cost,
+                                       .rounds = tec_rowwise_rounds_map,
+                                       .rowwise = true};

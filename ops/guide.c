@@ -1,6 +1,6 @@
 /* guide.c - v -= gain * weight[r] * (previous - (x - time * v)).
  *   x, previous, v [rows, cols]. args: weight [rows], time, gain. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static bool same(const struct tec_tensor *a, const struct tec_tensor *b)
 {
@@ -13,9 +13,9 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
     const struct tec_tensor *x = tec_in(program, call, 0), *previous = tec_in(program, call, 1);
     const struct tec_tensor *v = tec_out(program, call, 0);
     struct tec_guide_args *a = &call->args.guide;
-    TEC_TRY(TEC_NEED(call, same(x, v) && same(previous, v), err,
+    TEC_TRY(TEC_NEED(same(x, v) && same(previous, v), err,
                      "x, previous and v must have the same shape"));
-    TEC_TRY(TEC_NEED(call, a->weight != NULL, err, "needs a weight for each row"));
+    TEC_TRY(TEC_NEED(a->weight != NULL, err, "needs a weight for each row"));
     a->rows = v->live;
     a->max_rows = v->rows;
     a->cols = v->cols;

@@ -1,20 +1,20 @@
 /* head_norm.c - each head of a row becomes x / sqrt(mean(x^2) + eps) * (offset + weight).
  *   x [rows, ..]: heads of head_dim columns from column `at` on, in place; weight [head_dim] or
  * NULL. args: weight, at, heads, head_dim, offset, eps, round. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *x = tec_out(program, call, 0);
     struct tec_head_norm_args *a = &call->args.head_norm;
-    TEC_TRY(TEC_NEED(call, x != NULL, err, "needs x"));
-    TEC_TRY(TEC_NEED(call, a->at >= 0 && a->heads > 0 && a->head_dim > 0, err, "%d heads of %d",
-                     a->heads, a->head_dim));
-    TEC_TRY(TEC_NEED(call, a->at + a->heads * a->head_dim <= x->cols, err,
+    TEC_TRY(TEC_NEED(x != NULL, err, "needs x"));
+    TEC_TRY(TEC_NEED(a->at >= 0 && a->heads > 0 && a->head_dim > 0, err, "%d heads of %d", a->heads,
+                     a->head_dim));
+    TEC_TRY(TEC_NEED(a->at + a->heads * a->head_dim <= x->cols, err,
                      "%d heads of %d from column %d on leave a row of %d", a->heads, a->head_dim,
                      a->at, x->cols));
-    TEC_TRY(TEC_NEED(call, a->eps > 0.0F, err, "eps must be positive"));
+    TEC_TRY(TEC_NEED(a->eps > 0.0F, err, "eps must be positive"));
     a->rows = x->live;
     a->max_rows = x->rows;
     a->ld = x->ld;

@@ -15,5 +15,8 @@ static struct tec_cost cost(const struct tec_call *call, const struct tec_counts
     return tec_rowwise_cost_norm(call, counts, 6, 5);
 }
 
-const struct tec_op tec_op_layer_norm = {
-    .infer = tec_rowwise_infer_norm, .record = record, .cost = cost, .rowwise = true};
+const struct tec_op tec_op_layer_norm = {.infer = tec_rowwise_infer_norm,
+                                         .record = record,
+                                         .cost = cost,
+                                         .rounds = tec_rowwise_rounds_norm,
+                                         .rowwise = true};

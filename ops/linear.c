@@ -4,30 +4,30 @@
 #include "kernels/int4.h"
 #include "kernels/int8.h"
 #include "kernels/matrix.h"
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_gemm_args *a = &call->args.gemm;
-    TEC_TRY(TEC_NEED(call, x && y, err, "needs x and y"));
-    TEC_TRY(TEC_NEED(call, a->w != NULL, err, "needs a weight"));
-    TEC_TRY(TEC_NEED(call, x->cols == a->k, err, "x must have %d columns, has %d", a->k, x->cols));
-    TEC_TRY(TEC_NEED(call, a->n % 16 == 0 && a->n <= y->ld, err,
+    TEC_TRY(TEC_NEED(x && y, err, "needs x and y"));
+    TEC_TRY(TEC_NEED(a->w != NULL, err, "needs a weight"));
+    TEC_TRY(TEC_NEED(x->cols == a->k, err, "x must have %d columns, has %d", a->k, x->cols));
+    TEC_TRY(TEC_NEED(a->n % 16 == 0 && a->n <= y->ld, err,
                      "%d weight columns do not fit a row of %d", a->n, y->ld));
-    TEC_TRY(TEC_NEED(call, a->group >= 0 && a->group % 8 == 0 && (!a->group || a->k % 8 == 0), err,
+    TEC_TRY(TEC_NEED(a->group >= 0 && a->group % 8 == 0 && (!a->group || a->k % 8 == 0), err,
                      "groups of %d in %d columns: both must be multiples of 8", a->group, a->k));
-    TEC_TRY(TEC_NEED(call, a->group <= TEC_INT4_LONGEST, err,
-                     "groups of %d columns; up to %d are taken", a->group, TEC_INT4_LONGEST));
-    TEC_TRY(TEC_NEED(call, !a->fixed || (!call->in_row && !call->out_row), err,
+    TEC_TRY(TEC_NEED(a->group <= TEC_INT4_LONGEST, err, "groups of %d columns; up to %d are taken",
+                     a->group, TEC_INT4_LONGEST));
+    TEC_TRY(TEC_NEED(!a->fixed || (!call->in_row && !call->out_row), err,
                      "fixed rows are counted from row 0 of x and y"));
     if (!a->rows) {
         a->max_rows = x->rows;
         a->rows = x->live;
     }
-    TEC_TRY(TEC_NEED(call, call->in_row + a->max_rows <= x->rows, err, "x holds %d rows", x->rows));
-    TEC_TRY(TEC_NEED(call, call->out_row + a->max_rows <= y->rows, err,
+    TEC_TRY(TEC_NEED(call->in_row + a->max_rows <= x->rows, err, "x holds %d rows", x->rows));
+    TEC_TRY(TEC_NEED(call->out_row + a->max_rows <= y->rows, err,
                      "y holds %d rows, %d + %d are written", y->rows, call->out_row, a->max_rows));
     a->ldx = x->ld;
     a->ldy = y->ld;

@@ -1,16 +1,16 @@
 /* log_prob.c - how likely chosen tokens are to follow a row.
  *   logits [rows, vocabulary]; y: [max_entries] anywhere. args: first, id, max_entries, round. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_log_prob_args *a = &call->args.log_prob;
-    TEC_TRY(TEC_NEED(call, x && y, err, "needs logits and y"));
-    TEC_TRY(TEC_NEED(call, a->first && a->id, err, "lacks its entries"));
-    TEC_TRY(TEC_NEED(call, a->max_entries > 0 && y->size / sizeof(float) >= (size_t)a->max_entries,
-                     err, "y has no room for %d entries", a->max_entries));
+    TEC_TRY(TEC_NEED(x && y, err, "needs logits and y"));
+    TEC_TRY(TEC_NEED(a->first && a->id, err, "lacks its entries"));
+    TEC_TRY(TEC_NEED(a->max_entries > 0 && y->size / sizeof(float) >= (size_t)a->max_entries, err,
+                     "y has no room for %d entries", a->max_entries));
     a->rows = x->live;
     a->max_rows = x->rows;
     a->ld = x->ld;

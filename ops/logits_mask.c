@@ -1,6 +1,6 @@
 /* logits_mask.c - tokens that may not follow a row's place in a trie are out.
  *   x [rows, vocabulary], in place. args: place, trie. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
@@ -8,8 +8,8 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
     const struct tec_tensor *x = tec_out(program, call, 0);
     struct tec_logits_mask_args *a = &call->args.logits_mask;
     const struct tec_trie *p = &a->trie;
-    TEC_TRY(TEC_NEED(call, x && a->place, err, "needs x and place"));
-    TEC_TRY(TEC_NEED(call, p->n >= 0 && p->first && p->id && p->next, err, "lacks its trie"));
+    TEC_TRY(TEC_NEED(x && a->place, err, "needs x and place"));
+    TEC_TRY(TEC_NEED(p->n >= 0 && p->first && p->id && p->next, err, "lacks its trie"));
     a->rows = x->live;
     a->max_rows = x->rows;
     a->ld = x->ld;

@@ -7,7 +7,7 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
                              struct tec_error *err)
 {
     const struct tec_window_args *a = &call->args.window;
-    TEC_TRY(TEC_NEED(call, 2 * a->pad <= a->side && !a->round, err,
+    TEC_TRY(TEC_NEED(2 * a->pad <= a->side && !a->round, err,
                      "windows of %d pixels with %d outside", a->side, a->pad));
     return tec_window_infer(program, call, 1, err);
 }

@@ -1,14 +1,14 @@
 /* mean_rows.c - y[r] = the mean of rows span[r] of x.
  *   x [.., cols], y [rows, cols], another tensor than x. args: span. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_mean_args *a = &call->args.mean;
-    TEC_TRY(TEC_NEED(call, x && y && x != y && a->span, err, "needs x, another y and spans"));
-    TEC_TRY(TEC_NEED(call, x->cols == y->cols, err, "x has %d columns, y %d", x->cols, y->cols));
+    TEC_TRY(TEC_NEED(x && y && x != y && a->span, err, "needs x, another y and spans"));
+    TEC_TRY(TEC_NEED(x->cols == y->cols, err, "x has %d columns, y %d", x->cols, y->cols));
     a->rows = y->live;
     a->max_rows = y->rows;
     a->x_rows = x->rows;

@@ -1,20 +1,20 @@
 /* move_kv.c - runs of slots from one place to another, in order.
  *   from, to: one layer of a slot space each, perhaps the same; both fixed. args: moves, count,
  *   max_moves, max_tokens, row (bytes of a slot). */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *from = tec_in(program, call, 0), *to = tec_out(program, call, 0);
     const struct tec_move_args *a = &call->args.move;
-    TEC_TRY(TEC_NEED(call, from && to && from->fixed && to->fixed, err,
+    TEC_TRY(TEC_NEED(from && to && from->fixed && to->fixed, err,
                      "needs slots to read and to write, of fixed tensors"));
-    TEC_TRY(TEC_NEED(call, a->moves && a->count && a->max_moves > 0 && a->max_tokens > 0, err,
+    TEC_TRY(TEC_NEED(a->moves && a->count && a->max_moves > 0 && a->max_tokens > 0, err,
                      "needs moves, of how many slots, and their number"));
-    TEC_TRY(TEC_NEED(call, a->row > 0 && a->row % 2 == 0, err, "a slot of %d bytes", a->row));
+    TEC_TRY(TEC_NEED(a->row > 0 && a->row % 2 == 0, err, "a slot of %d bytes", a->row));
     size_t most = (size_t)a->max_tokens * (size_t)a->row;
-    return TEC_NEED(call, most <= from->size && most <= to->size, err,
+    return TEC_NEED(most <= from->size && most <= to->size, err,
                     "%d slots of %d bytes, of %zu and into %zu bytes", a->max_tokens, a->row,
                     from->size, to->size);
 }

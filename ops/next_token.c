@@ -1,15 +1,15 @@
 /* next_token.c - greedy choice and the bookkeeping of a decode step.
  *   logits [rows, vocabulary]; state: the request arrays, one block. args: all arrays of the
  * kernel. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *x = tec_in(program, call, 0);
     struct tec_next_token_args *a = &call->args.next_token;
-    TEC_TRY(TEC_NEED(call, x && tec_out(program, call, 0), err, "needs logits and state"));
-    TEC_TRY(TEC_NEED(call, a->token && a->tokens && a->stop && a->best, err, "lacks an array"));
+    TEC_TRY(TEC_NEED(x && tec_out(program, call, 0), err, "needs logits and state"));
+    TEC_TRY(TEC_NEED(a->token && a->tokens && a->stop && a->best, err, "lacks an array"));
     a->rows = x->live;
     a->max_rows = x->rows;
     a->ld = x->ld;

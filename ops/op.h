@@ -73,6 +73,8 @@ struct tec_op {
                    struct tec_capture *capture);
     /* Work and bytes of a call for the counts of a launch; after infer. Pure. */
     struct tec_cost (*cost)(const struct tec_call *call, const struct tec_counts *counts);
+    /* The call rounds what it writes to bf16. NULL: it never does. Pure. */
+    bool (*rounds)(const struct tec_call *call);
     /* Each lane reads and writes only its own rows, the same rows for the same count. */
     bool rowwise;
 };

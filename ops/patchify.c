@@ -1,24 +1,24 @@
 /* patchify.c - pictures to rows of patches, bytes through a table or floats as numbers.
  *   y [pictures * patches, 3 * patch * patch]. args: pictures, count, max_pictures, height, width,
  *   patch; lut of bytes; floats, mean and std of floats. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *y = tec_out(program, call, 0);
     struct tec_patchify_args *a = &call->args.patchify;
-    TEC_TRY(TEC_NEED(call, y && a->pictures && (a->lut || a->floats) && a->count, err,
-                     "lacks an argument"));
+    TEC_TRY(
+        TEC_NEED(y && a->pictures && (a->lut || a->floats) && a->count, err, "lacks an argument"));
     bool holds = a->patch > 0 && a->height >= a->patch && a->width >= a->patch;
-    TEC_TRY(TEC_NEED(call, holds, err, "pictures of %d x %d hold no patch of %d", a->height,
-                     a->width, a->patch));
+    TEC_TRY(TEC_NEED(holds, err, "pictures of %d x %d hold no patch of %d", a->height, a->width,
+                     a->patch));
     bool wide = a->std[0] > 0.0F && a->std[1] > 0.0F && a->std[2] > 0.0F;
-    TEC_TRY(TEC_NEED(call, !a->floats || wide, err, "std of floats must be positive"));
-    TEC_TRY(TEC_NEED(call, y->cols == 3 * a->patch * a->patch, err, "y must have %d columns",
+    TEC_TRY(TEC_NEED(!a->floats || wide, err, "std of floats must be positive"));
+    TEC_TRY(TEC_NEED(y->cols == 3 * a->patch * a->patch, err, "y must have %d columns",
                      3 * a->patch * a->patch));
     int patches = a->height / a->patch * (a->width / a->patch);
-    TEC_TRY(TEC_NEED(call, y->rows >= a->max_pictures * patches, err, "y holds %d rows", y->rows));
+    TEC_TRY(TEC_NEED(y->rows >= a->max_pictures * patches, err, "y holds %d rows", y->rows));
     a->ldy = y->ld;
     return TEC_OK;
 }

@@ -1,7 +1,7 @@
 /* place_kv.c - kept keys and values go to their slots, keys rotated to their place.
  *   k, v: one layer of a slot space, both fixed. args: places, count, max_places, max_tokens,
  *   cos_sin, kv_heads, head_dim. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 #include <limits.h>
 
@@ -10,18 +10,18 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
 {
     const struct tec_tensor *k = tec_out(program, call, 0), *v = tec_out(program, call, 1);
     const struct tec_place_args *a = &call->args.place;
-    TEC_TRY(TEC_NEED(call, k && v && k->fixed && v->fixed, err, "needs k and v, fixed tensors"));
-    TEC_TRY(TEC_NEED(call, a->places && a->count && a->max_places > 0 && a->max_tokens > 0, err,
+    TEC_TRY(TEC_NEED(k && v && k->fixed && v->fixed, err, "needs k and v, fixed tensors"));
+    TEC_TRY(TEC_NEED(a->places && a->count && a->max_places > 0 && a->max_tokens > 0, err,
                      "needs places, of how many tokens, and their number"));
-    TEC_TRY(TEC_NEED(call, a->max_tokens <= INT_MAX / a->max_places, err,
+    TEC_TRY(TEC_NEED(a->max_tokens <= INT_MAX / a->max_places, err,
                      "%d places of %d tokens are too many", a->max_places, a->max_tokens));
-    TEC_TRY(TEC_NEED(call, a->kv_heads > 0 && a->head_dim > 0, err, "%d kv heads of %d",
-                     a->kv_heads, a->head_dim));
-    TEC_TRY(TEC_NEED(call, !a->cos_sin || a->head_dim % 2 == 0, err,
+    TEC_TRY(TEC_NEED(a->kv_heads > 0 && a->head_dim > 0, err, "%d kv heads of %d", a->kv_heads,
+                     a->head_dim));
+    TEC_TRY(TEC_NEED(!a->cos_sin || a->head_dim % 2 == 0, err,
                      "head_dim must be even to rotate, is %d", a->head_dim));
     size_t row = (size_t)a->kv_heads * (size_t)a->head_dim * (call->bf16 ? 2 : 4);
     size_t most = k->size < v->size ? k->size : v->size;
-    return TEC_NEED(call, (size_t)a->max_tokens <= most / row, err,
+    return TEC_NEED((size_t)a->max_tokens <= most / row, err,
                     "%d slots of %zu bytes, into %zu bytes", a->max_tokens, row, most);
 }
 

@@ -5,8 +5,6 @@
  * need not check each call. */
 #include "ops/program.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -110,36 +108,6 @@ static void use(struct tec_program *program, int tensor, int step)
     t->last = step;
 }
 
-/* True if a call rounds its output to bf16; ops that are not listed never do. */
-static bool rounds(const struct tec_call *call)
-{
-    switch (call->op) {
-    case TEC_OP_layer_norm:
-    case TEC_OP_rms_norm:
-        return call->args.norm.round;
-    case TEC_OP_copy:
-    case TEC_OP_gelu:
-    case TEC_OP_gelu_erf:
-    case TEC_OP_relu:
-    case TEC_OP_silu:
-        return call->args.map.round;
-    case TEC_OP_gelu_mul:
-    case TEC_OP_silu_mul:
-        return call->args.gated.round;
-    case TEC_OP_attention:
-        return call->args.attention.round;
-    case TEC_OP_unfold:
-        return call->args.window.round;
-    default:
-        return false;
-    }
-}
-
-bool tec_tensor_rounded(const struct tec_tensor *t)
-{
-    return t->rounded && !t->plain && !t->fixed;
-}
-
 void tec_program_call(struct tec_program *program, const struct tec_call *call)
 {
     struct tec_step *step = program->status == TEC_OK ? add_step(program, TEC_STEP_CALL) : NULL;
@@ -149,21 +117,23 @@ void tec_program_call(struct tec_program *program, const struct tec_call *call)
     step->call.label = tec_arena_strdup(program->arena, call->label);
     if (!step->call.label)
         step->call.label = tec_ops[call->op].name;
+    const struct tec_op_entry *entry = &tec_ops[call->op];
     struct tec_error err;
-    enum tec_status status = tec_ops[call->op].op->infer(program, &step->call, &err);
+    enum tec_status status = entry->op->infer(program, &step->call, &err);
     if (status != TEC_OK) {
-        tec_context(&err, status, "%s: %s", program->name, step->call.label);
+        tec_context(&err, status, "%s: %s: %s", program->name, step->call.label, entry->name);
         program->err = err;
         remember(program, status);
         return;
     }
+    bool rounds = entry->op->rounds && entry->op->rounds(call);
     for (int i = 0; i < TEC_OP_INPUTS; i++)
         use(program, call->in[i], program->n_steps - 1);
     for (int i = 0; i < TEC_OP_OUTPUTS; i++) {
         use(program, call->out[i], program->n_steps - 1);
         if (call->out[i] >= 0)
-            *(rounds(call) ? &program->tensors[call->out[i]].rounded
-                           : &program->tensors[call->out[i]].plain) = true;
+            *(rounds ? &program->tensors[call->out[i]].rounded
+                     : &program->tensors[call->out[i]].plain) = true;
     }
 }
 
@@ -242,26 +212,4 @@ struct tec_call tec_call_of(enum tec_op_id op, const char *label)
     for (int i = 0; i < TEC_OP_OUTPUTS; i++)
         call.out[i] = -1;
     return call;
-}
-
-const struct tec_tensor *tec_in(const struct tec_program *program, const struct tec_call *call,
-                                int i)
-{
-    return call->in[i] < 0 ? NULL : &program->tensors[call->in[i]];
-}
-
-const struct tec_tensor *tec_out(const struct tec_program *program, const struct tec_call *call,
-                                 int i)
-{
-    return call->out[i] < 0 ? NULL : &program->tensors[call->out[i]];
-}
-
-void tec_need_failed(const struct tec_call *call, struct tec_error *err, const char *format, ...)
-{
-    char text[200];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    tec_fail(err, TEC_SHAPE, "%s: %s", tec_ops[call->op].name, text);
 }

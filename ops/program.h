@@ -73,17 +73,4 @@ void tec_program_record_piece(const struct tec_program *program, int from, int t
 /* A call with no tensors yet: all ids -1. */
 struct tec_call tec_call_of(enum tec_op_id op, const char *label);
 
-/* For ops: the tensor behind an id, and checks that speak in the op's name. */
-const struct tec_tensor *tec_in(const struct tec_program *program, const struct tec_call *call,
-                                int i);
-const struct tec_tensor *tec_out(const struct tec_program *program, const struct tec_call *call,
-                                 int i);
-/* All that a planned tensor ever holds are bf16 values. Known when the program is complete. */
-bool tec_tensor_rounded(const struct tec_tensor *t);
-
-#define TEC_NEED(call, holds, err, ...) \
-    ((holds) ? TEC_OK : (tec_need_failed(call, err, __VA_ARGS__), TEC_SHAPE))
-void tec_need_failed(const struct tec_call *call, struct tec_error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
 #endif

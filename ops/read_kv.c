@@ -1,13 +1,13 @@
 /* read_kv.c - y = the key or value rows in given slots.
  *   kv: one layer of a slot space; y [rows, kv_heads * head_dim]. args: slot. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *y = tec_out(program, call, 0);
     struct tec_read_kv_args *a = &call->args.read_kv;
-    TEC_TRY(TEC_NEED(call, y && tec_in(program, call, 0) && a->slot, err, "lacks an argument"));
+    TEC_TRY(TEC_NEED(y && tec_in(program, call, 0) && a->slot, err, "lacks an argument"));
     a->rows = y->live;
     a->max_rows = y->rows;
     a->cols = y->cols;

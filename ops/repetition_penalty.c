@@ -1,16 +1,16 @@
 /* repetition_penalty.c - tokens that were there before become less likely.
  *   x [rows, vocabulary], in place. args: seen, token, words, penalty. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *x = tec_out(program, call, 0);
     struct tec_repetition_penalty_args *a = &call->args.repetition_penalty;
-    TEC_TRY(TEC_NEED(call, x && a->used && a->token, err, "needs x, seen and token"));
-    TEC_TRY(TEC_NEED(call, a->words >= (x->cols + 31) / 32, err, "%d words do not hold %d tokens",
+    TEC_TRY(TEC_NEED(x && a->used && a->token, err, "needs x, seen and token"));
+    TEC_TRY(TEC_NEED(a->words >= (x->cols + 31) / 32, err, "%d words do not hold %d tokens",
                      a->words, x->cols));
-    TEC_TRY(TEC_NEED(call, a->penalty > 0.0F, err, "penalty must be above 0"));
+    TEC_TRY(TEC_NEED(a->penalty > 0.0F, err, "penalty must be above 0"));
     a->rows = x->live;
     a->max_rows = x->rows;
     a->ld = x->ld;

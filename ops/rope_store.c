@@ -3,7 +3,7 @@
  *   where there are queries alone (kv_heads = 0). angles: where those of cos_sin are made by the
  *   same program, so that it comes behind.
  *   args: slot, pos, cos_sin, q_at, k_at, v_at, heads, kv_heads, head_dim. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
@@ -12,14 +12,14 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
     struct tec_rope_args *a = &call->args.rope;
     int kv = a->kv_heads * a->head_dim;
     bool keys = tec_out(program, call, 1) && tec_out(program, call, 2);
-    TEC_TRY(TEC_NEED(call, x && (keys || q), err, "needs qkv, and k and v or q"));
-    TEC_TRY(TEC_NEED(call, keys == (kv > 0), err, "k, v and kv_heads must come together"));
-    TEC_TRY(TEC_NEED(call, (q != NULL) == (a->q_at >= 0), err, "q and q_at must come together"));
-    TEC_TRY(TEC_NEED(call, !q || q->cols == a->heads * a->head_dim, err, "q must have %d columns",
+    TEC_TRY(TEC_NEED(x && (keys || q), err, "needs qkv, and k and v or q"));
+    TEC_TRY(TEC_NEED(keys == (kv > 0), err, "k, v and kv_heads must come together"));
+    TEC_TRY(TEC_NEED((q != NULL) == (a->q_at >= 0), err, "q and q_at must come together"));
+    TEC_TRY(TEC_NEED(!q || q->cols == a->heads * a->head_dim, err, "q must have %d columns",
                      a->heads * a->head_dim));
-    TEC_TRY(TEC_NEED(call, a->k_at >= 0 && a->k_at + kv <= x->ld && a->v_at + kv <= x->ld, err,
+    TEC_TRY(TEC_NEED(a->k_at >= 0 && a->k_at + kv <= x->ld && a->v_at + kv <= x->ld, err,
                      "k and v leave a row of %d", x->ld));
-    TEC_TRY(TEC_NEED(call, !a->cos_sin || a->head_dim % 2 == 0, err,
+    TEC_TRY(TEC_NEED(!a->cos_sin || a->head_dim % 2 == 0, err,
                      "head_dim must be even to rotate, is %d", a->head_dim));
     a->rows = x->live;
     a->max_rows = x->rows;

@@ -6,8 +6,8 @@
 static enum tec_status check(const struct tec_call *call, const struct tec_tensor *x,
                              const struct tec_tensor *y, struct tec_error *err)
 {
-    TEC_TRY(TEC_NEED(call, x && y, err, "needs x and y"));
-    return TEC_NEED(call, x->cols == y->cols && y->rows >= call->out_row + x->rows, err,
+    TEC_TRY(TEC_NEED(x && y, err, "needs x and y"));
+    return TEC_NEED(x->cols == y->cols && y->rows >= call->out_row + x->rows, err,
                     "x is [%d, %d], y from row %d on is [%d, %d]", x->rows, x->cols, call->out_row,
                     y->rows - call->out_row, y->cols);
 }
@@ -32,8 +32,8 @@ enum tec_status tec_rowwise_infer_norm(const struct tec_program *program, struct
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_norm_args *a = &call->args.norm;
     TEC_TRY(check(call, x, y, err));
-    TEC_TRY(TEC_NEED(call, !call->out_row, err, "a norm's rows begin at row 0"));
-    TEC_TRY(TEC_NEED(call, a->eps > 0.0F, err, "eps must be positive"));
+    TEC_TRY(TEC_NEED(!call->out_row, err, "a norm's rows begin at row 0"));
+    TEC_TRY(TEC_NEED(a->eps > 0.0F, err, "eps must be positive"));
     a->rows = x->live;
     a->max_rows = x->rows;
     a->cols = x->cols;
@@ -47,8 +47,8 @@ enum tec_status tec_rowwise_infer_gated(const struct tec_program *program, struc
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_gated_args *a = &call->args.gated;
-    TEC_TRY(TEC_NEED(call, x && y, err, "needs x and y"));
-    TEC_TRY(TEC_NEED(call, a->gate_at + y->cols <= x->ld && a->up_at + y->cols <= x->ld, err,
+    TEC_TRY(TEC_NEED(x && y, err, "needs x and y"));
+    TEC_TRY(TEC_NEED(a->gate_at + y->cols <= x->ld && a->up_at + y->cols <= x->ld, err,
                      "gate and up leave a row of %d", x->ld));
     a->rows = x->live;
     a->max_rows = x->rows;
@@ -83,6 +83,21 @@ void tec_rowwise_record_gated(const struct tec_program *program, const struct te
     a.x = (const float *)(const void *)tec_in(program, call, 0)->at;
     a.y = (float *)(void *)tec_out(program, call, 0)->at;
     tec_capture_add(capture, kernel, &a, call->barrier, call->label);
+}
+
+bool tec_rowwise_rounds_map(const struct tec_call *call)
+{
+    return call->args.map.round;
+}
+
+bool tec_rowwise_rounds_norm(const struct tec_call *call)
+{
+    return call->args.norm.round;
+}
+
+bool tec_rowwise_rounds_gated(const struct tec_call *call)
+{
+    return call->args.gated.round;
 }
 
 struct tec_cost tec_rowwise_cost_map(const struct tec_call *call, const struct tec_counts *counts,

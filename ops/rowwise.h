@@ -2,7 +2,7 @@
 #ifndef TEC_OPS_ROWWISE_H
 #define TEC_OPS_ROWWISE_H
 
-#include "ops/program.h"
+#include "ops/call.h"
 
 /* x, y [rows, cols]: elementwise maps (args.map), whose y may begin at out_row, and norms
  * (args.norm). With gate and up: x [rows, gate | up], y [rows, cols] (args.gated: gate_at, up_at).
@@ -21,6 +21,11 @@ void tec_rowwise_record_norm(const struct tec_program *program, const struct tec
                              struct tec_capture *capture, enum tec_kernel_id kernel);
 void tec_rowwise_record_gated(const struct tec_program *program, const struct tec_call *call,
                               struct tec_capture *capture, enum tec_kernel_id kernel);
+
+/* The call rounds y to bf16. */
+bool tec_rowwise_rounds_map(const struct tec_call *call);
+bool tec_rowwise_rounds_norm(const struct tec_call *call);
+bool tec_rowwise_rounds_gated(const struct tec_call *call);
 
 /* A map of `flops` an element; x is read, y written. */
 struct tec_cost tec_rowwise_cost_map(const struct tec_call *call, const struct tec_counts *counts,

@@ -1,14 +1,14 @@
 /* sample.c - the logits of a token drawn: its own becomes the largest.
  *   x [rows, vocabulary], in place. args: temperature, top_k, top_p, seed, pos, round. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *x = tec_out(program, call, 0);
     struct tec_sample_args *a = &call->args.sample;
-    TEC_TRY(TEC_NEED(call, x != NULL, err, "needs x"));
-    TEC_TRY(TEC_NEED(call, a->temperature && a->top_k && a->top_p && a->seed && a->pos, err,
+    TEC_TRY(TEC_NEED(x != NULL, err, "needs x"));
+    TEC_TRY(TEC_NEED(a->temperature && a->top_k && a->top_p && a->seed && a->pos, err,
                      "lacks an array"));
     a->rows = x->live;
     a->max_rows = x->rows;

@@ -14,5 +14,8 @@ static struct tec_cost cost(const struct tec_call *call, const struct tec_counts
     return tec_rowwise_cost_gated(call, counts, 4);
 }
 
-const struct tec_op tec_op_silu_mul = {
-    .infer = tec_rowwise_infer_gated, .record = record, .cost = cost, .rowwise = true};
+const struct tec_op tec_op_silu_mul = {.infer = tec_rowwise_infer_gated,
+                                       .record = record,
+                                       .cost = cost,
+                                       .rounds = tec_rowwise_rounds_gated,
+                                       .rowwise = true};

@@ -1,16 +1,16 @@
 /* soft_cap.c - y = cap * tanh(x / cap).
  *   x, y [rows, cols]. args: cap. */
-#include "ops/program.h"
+#include "ops/call.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
                              struct tec_error *err)
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_soft_cap_args *a = &call->args.soft_cap;
-    TEC_TRY(TEC_NEED(call, x && y, err, "needs x and y"));
-    TEC_TRY(TEC_NEED(call, x->cols == y->cols && y->rows >= x->rows, err,
-                     "x is [%d, %d], y is [%d, %d]", x->rows, x->cols, y->rows, y->cols));
-    TEC_TRY(TEC_NEED(call, a->cap > 0.0F, err, "cap must be positive"));
+    TEC_TRY(TEC_NEED(x && y, err, "needs x and y"));
+    TEC_TRY(TEC_NEED(x->cols == y->cols && y->rows >= x->rows, err, "x is [%d, %d], y is [%d, %d]",
+                     x->rows, x->cols, y->rows, y->cols));
+    TEC_TRY(TEC_NEED(a->cap > 0.0F, err, "cap must be positive"));
     a->rows = x->live;
     a->max_rows = x->rows;
     a->cols = x->cols;

@@ -2,7 +2,7 @@
  *   x [.., cols], y [max_rows / group rounded up, group * cols], another tensor than x. args: row,
  *   group >= 1, round; rows (the number taken; NULL where group is 1: the live rows of y); max_rows
  *   (0: as many as y holds). */
-#include "ops/program.h"
+#include "ops/call.h"
 
 #include <limits.h>
 
@@ -11,15 +11,15 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_take_args *a = &call->args.take;
-    TEC_TRY(TEC_NEED(call, x && y && x != y && a->row, err, "needs x, another y and row"));
-    TEC_TRY(TEC_NEED(call, a->group >= 1 && a->group <= y->cols && y->cols == a->group * x->cols,
-                     err, "%d rows of %d side by side do not make %d columns", a->group, x->cols,
+    TEC_TRY(TEC_NEED(x && y && x != y && a->row, err, "needs x, another y and row"));
+    TEC_TRY(TEC_NEED(a->group >= 1 && a->group <= y->cols && y->cols == a->group * x->cols, err,
+                     "%d rows of %d side by side do not make %d columns", a->group, x->cols,
                      y->cols));
-    TEC_TRY(TEC_NEED(call, a->rows || a->group == 1, err, "needs the number of rows to take"));
+    TEC_TRY(TEC_NEED(a->rows || a->group == 1, err, "needs the number of rows to take"));
     if (!a->rows)
         a->rows = y->live;
     long room = (long)y->rows * a->group;
-    TEC_TRY(TEC_NEED(call, a->max_rows >= 0 && a->max_rows <= room && room <= INT_MAX, err,
+    TEC_TRY(TEC_NEED(a->max_rows >= 0 && a->max_rows <= room && room <= INT_MAX, err,
                      "%d rows to take, y holds %ld", a->max_rows, room));
     if (a->max_rows == 0)
         a->max_rows = (int)room;

@@ -7,7 +7,7 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
                              struct tec_error *err)
 {
     const struct tec_window_args *a = &call->args.window;
-    TEC_TRY(TEC_NEED(call, a->side >= 1 && a->side <= 64, err, "windows of %d pixels", a->side));
+    TEC_TRY(TEC_NEED(a->side >= 1 && a->side <= 64, err, "windows of %d pixels", a->side));
     return tec_window_infer(program, call, a->side * a->side, err);
 }
 
@@ -28,5 +28,11 @@ static struct tec_cost cost(const struct tec_call *call, const struct tec_counts
                              .written = tec_cost_times(rows, window * 4)};
 }
 
+static bool rounds(const struct tec_call *call)
+{
+    return call->args.window.round;
+}
+
 /* Not row-wise: a lane reads rows that others wrote. */
-const struct tec_op tec_op_unfold = {.infer = infer, .record = record, .cost = cost};
+const struct tec_op tec_op_unfold = {
+    .infer = infer, .record = record, .cost = cost, .rounds = rounds};

@@ -12,16 +12,16 @@ enum tec_status tec_window_infer(const struct tec_program *program, struct tec_c
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_window_args *a = &call->args.window;
-    TEC_TRY(TEC_NEED(call, x && y && x != y, err, "needs x and another y"));
-    TEC_TRY(TEC_NEED(call, a->side >= 1 && a->stride >= 1 && a->dilation >= 1 && a->pad >= 0, err,
+    TEC_TRY(TEC_NEED(x && y && x != y, err, "needs x and another y"));
+    TEC_TRY(TEC_NEED(a->side >= 1 && a->stride >= 1 && a->dilation >= 1 && a->pad >= 0, err,
                      "windows of %d pixels, %d from one to the next", a->side, a->stride));
-    TEC_TRY(TEC_NEED(call, a->in_h >= 1 && a->in_w >= 1 && x->rows == a->in_h * a->in_w, err,
+    TEC_TRY(TEC_NEED(a->in_h >= 1 && a->in_w >= 1 && x->rows == a->in_h * a->in_w, err,
                      "a picture of %d x %d, x has %d rows", a->in_h, a->in_w, x->rows));
     a->out_w = tec_windows(a->in_w, a->side, a->stride, a->pad, a->dilation);
     int rows = tec_windows(a->in_h, a->side, a->stride, a->pad, a->dilation) * a->out_w;
-    TEC_TRY(TEC_NEED(call, rows >= 1 && y->rows == rows, err, "%d windows, y has %d rows", rows,
-                     y->rows));
-    TEC_TRY(TEC_NEED(call, y->cols == side_by_side * x->cols, err, "y must have %d columns, has %d",
+    TEC_TRY(
+        TEC_NEED(rows >= 1 && y->rows == rows, err, "%d windows, y has %d rows", rows, y->rows));
+    TEC_TRY(TEC_NEED(y->cols == side_by_side * x->cols, err, "y must have %d columns, has %d",
                      side_by_side * x->cols, y->cols));
     a->rows = y->live;
     a->max_rows = rows;

@@ -3,7 +3,7 @@
 #ifndef TEC_OPS_WINDOW_H
 #define TEC_OPS_WINDOW_H
 
-#include "ops/program.h"
+#include "ops/call.h"
 
 /* y must have `side_by_side` times x's columns and a row for each window; fills what follows from
  * shapes. */

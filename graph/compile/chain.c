@@ -2,6 +2,7 @@
  * as one and never write what lies between; what the first of them reads must then live until the
  * last has ended. */
 #include "graph/compile/plan.h"
+#include "ops/call.h"
 
 /* The one planned tensor that a call writes is made there and used last by the step behind it. */
 static bool passes(const struct tec_program *program, int at)

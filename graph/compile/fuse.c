@@ -5,6 +5,7 @@
  * give every lane the same rows, so what one lane wrote only it reads. Joining q | k | v and
  * gate | up is done where weights are packed. */
 #include "graph/compile/plan.h"
+#include "ops/call.h"
 
 #include <stdbool.h>
 

@@ -5,6 +5,7 @@
  * on a measuring device. The roofline and op-time measurements use it; frames do not. */
 #include "graph/compile/work.h"
 #include "graph/model/program.h"
+#include "ops/call.h"
 
 enum { MAX_COUNTS = 22 + TEC_MAX_CAMERAS + 2 * TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
 
