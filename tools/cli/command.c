@@ -5,7 +5,6 @@
 #include "base/escape.h"
 #include "base/json_text.h"
 #include "base/nearest.h"
-#include "tools/api/root.h"
 #include "tools/cli/crash.h"
 #include "tools/cli/help.h"
 #include "tools/cli/shared.h"
@@ -14,7 +13,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,25 +55,6 @@ int tec_exit_code(enum tec_status status)
         return TEC_EXIT_DEVICE;
     }
     return TEC_EXIT_BUG;
-}
-
-void tec_say(const struct tec_invocation *call, const char *format, ...)
-{
-    char text[8192], shown[8192];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    tec_escape(shown, sizeof shown, text);
-    /* a single write keeps lines of other threads from coming in between */
-    fprintf(stderr, "tectum %s: %s\n", call->verb, shown);
-}
-
-enum tec_status tec_cli_need_root(struct tec_invocation *call, struct tec_error *err)
-{
-    if (call->root)
-        return TEC_OK;
-    return tec_root_find(&call->root, call->shared.root, call->arena, err);
 }
 
 /* Occupy those of the three standard descriptors that the caller closed, so that a file opened
