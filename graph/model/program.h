@@ -271,7 +271,11 @@ bool tec_model_own_keys(const struct tec_model_program *program, const struct te
  * they name all of theirs alike. A tensor that is named as two different ones is an error. */
 enum tec_status tec_model_program_share(struct tec_model_program *program, struct tec_error *err);
 
-/* Who reads each value, and which calls share their tensors. */
+/* Fills `uses`: who reads each value. One that nobody reads is an error: it would be computed in
+ * every frame. */
+enum tec_status tec_model_program_uses(struct tec_model_program *program, struct tec_error *err);
+
+/* Both. */
 enum tec_status tec_model_program_links(struct tec_model_program *program, struct tec_error *err);
 
 /* The attention of a layer of a model's text. */

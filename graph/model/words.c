@@ -5,6 +5,8 @@
 #include "ops/window.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 /* Squares of four windows take 16 products a channel in place of 36, and sums that grow with the
  * channels of both sides alone: below some channels there are more of these than products are
@@ -12,62 +14,7 @@
  */
 enum { SQUARES_CHANNELS = 16, SQUARES_LEAST = 8 };
 
-enum { MAX_SIDE = 4096, MAX_WINDOW = 31, MAX_ENTRIES = 1024, MAX_CONSTANTS = 1 << 27 };
-
-const struct tec_model_call *tec_builder_operand(const struct tec_model_program *p,
-                                                 const struct tec_model_call *c, int i)
-{
-    return &p->calls[c->in[i]];
-}
-
-enum tec_status tec_builder_new_rows(struct tec_model_program *p, struct tec_model_call *c,
-                                     struct tec_error *err)
-{
-    c->group = tec_model_program_group(p, c->rows);
-    return c->group < 0 ? tec_fail(err, TEC_NO_MEMORY, "no memory for rows") : TEC_OK;
-}
-
-/* Constants lie in host memory while weights are loaded, whatever a checkpoint holds. */
-enum tec_status tec_builder_constant(struct tec_model_program *p, struct tec_model_call *c,
-                                     struct tec_error *err)
-{
-    c->constant = true;
-    p->constants += (int64_t)c->rows * c->cols;
-    return p->constants <= MAX_CONSTANTS
-               ? TEC_OK
-               : tec_fail(
-                     err, TEC_MALFORMED,
-                     "%d rows of %d columns: the constants of a model are more than %d numbers",
-                     c->rows, c->cols, MAX_CONSTANTS);
-}
-
-void tec_builder_same_rows(struct tec_model_call *c, const struct tec_model_call *x)
-{
-    c->rows = x->rows;
-    c->group = x->group;
-    c->h = x->h;
-    c->w = x->w;
-}
-
-enum tec_status tec_builder_need_input(const struct tec_model_call *x, struct tec_error *err)
-{
-    if (x->word == TEC_WORD_prompt)
-        return tec_fail(err, TEC_UNSUPPORTED,
-                        "reads a prompt, of which keys and values are there: attention does, "
-                        "through over");
-    if (x->word == TEC_WORD_beside)
-        return tec_fail(err, TEC_UNSUPPORTED, "reads columns beside each other: linear alone does");
-    if (x->word == TEC_WORD_pixels)
-        return tec_fail(err, TEC_UNSUPPORTED, "reads pixels: conv and patches do");
-    if (x->timed)
-        return tec_fail(err, TEC_UNSUPPORTED,
-                        "reads a row of the time: linear, activation, add, columns, beside and "
-                        "concat do");
-    return x->constant ? tec_fail(err, TEC_MALFORMED,
-                                  "reads a constant; nothing would depend on "
-                                  "what is observed")
-                       : TEC_OK;
-}
+enum { MAX_SIDE = 4096, MAX_WINDOW = 31, MAX_ENTRIES = 1024 };
 
 enum tec_status tec_builder_picture(struct tec_model_program *p, struct tec_model_call *c,
                                     struct tec_error *err)
@@ -225,21 +172,6 @@ enum tec_status tec_builder_side_by_side(struct tec_model_program *p, struct tec
     return tec_builder_new_rows(p, c, err);
 }
 
-enum tec_status tec_builder_row(const struct tec_model_program *p, int value,
-                                const struct tec_model_call *x, const char *what,
-                                struct tec_error *err)
-{
-    if (value < 0)
-        return TEC_OK;
-    const struct tec_model_call *row = &p->calls[value];
-    if (!row->timed)
-        return tec_fail(err, TEC_UNSUPPORTED, "%s must be a row of the time", what);
-    return row->cols == x->cols
-               ? TEC_OK
-               : tec_fail(err, TEC_MALFORMED, "%s has %d columns, the rows have %d", what,
-                          row->cols, x->cols);
-}
-
 enum tec_status tec_builder_norm(struct tec_model_program *p, struct tec_model_call *c,
                                  struct tec_error *err)
 {
@@ -386,6 +318,18 @@ const struct tec_word_kind tec_word_kinds[TEC_WORD_COUNT] = {
 #undef GIVEN
 #undef FIELD
 };
+
+enum tec_status tec_model_call_fail(const struct tec_model_call *c, struct tec_error *err,
+                                    const char *format, ...)
+{
+    char text[300];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return tec_fail(err, TEC_MALFORMED, "%s:%d: %s: %s", c->file ? c->file : "?", c->line,
+                    tec_word_kinds[c->word].name, text);
+}
 
 int tec_model_call_windows(const struct tec_model_call *c, int n)
 {
