@@ -125,5 +125,50 @@ ok $? "the earlier deadline goes first, whatever stands first in the file"
 "$T" simulate "$talk" --root "$root" --random-weights 1 --size tiny --launch-ms 25 -n 4 --trace "$W/trace" >/dev/null 2>"$W/err" &&
     look late "$W/trace"
 ok $? "each action is late by its own deadline"
+
+# A question about both arms has the words of a prompt that is given as a whole: the right arm's pictures, then the
+# left one's; the left arm's state, then the right one's.
+cat >"$W/one.lua" <<'LUA'
+return pipeline { name = "one", schema = 1, model = model { arch = "pi05", weights = "pipelines/checkpoints/metaworld" },
+  frame = frame { period_ms = 100 },
+  inputs = { image { name = "a", h = 64, w = 64 }, image { name = "b", h = 64, w = 64 }, image { name = "c", h = 64, w = 64 },
+             text { name = "prompt", max_tokens = 60 } },
+  resources = { kv.frame { name = "seen", tokens = 108 }, kv.requests { name = "said", tokens = 120, slots = 2, share_prefix = "seen" } },
+  nodes = { prefill { name = "look", writes = "seen", reads = { "a", "b", "c", "prompt" } },
+            decode { name = "says", kv = "said", spawn = on_change(), max_tokens = 12, temperature = 4, out = stream "says" } },
+  capture = capture { batch = { 1, 2 }, k = { 1, 4, 12 } } }
+LUA
+python3 - "$W" <<'PYTHON'
+import struct, sys, zlib
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+for i in range(4):
+    rows = b"".join(b"\0" + bytes((x * (i + 3) + y * 7 * (i + 1)) % 256 for x in range(192)) for y in range(64))
+    open("%s/%d.png" % (sys.argv[1], i), "wb").write(
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 64, 64, 8, 2, 0, 0, 0)) +
+        chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+PYTHON
+text() { # text PIPELINE OPTIONS...: what the decode node says, as tokens
+    "$T" run "$@" --root "$root" -n 2 --drain --threads 1 --policy fill --format json 2>"$W/err" </dev/null |
+        python3 -c 'import json, sys; print([t["tokens"] for x in sys.stdin for t in json.loads(x)["text"]["says"]])'
+}
+about_both() { # about_both OPTIONS...
+    text tests/pipelines/graphs/two_arms_look.lua --input "left/observation/image=@$W/0.png" \
+        --input "left/observation/wrist_image=@$W/1.png" --input "right/observation/image=@$W/2.png" \
+        --input "right/observation/wrist_image=@$W/3.png" --input "left/observation/state=[1e3,1e3,1e3,1e3]" \
+        --input "right/observation/state=[-1e3,-1e3,-1e3,-1e3]" --input "goal=close the faucet" \
+        --input "right/question=open the drawer" "$@"
+}
+ids=$("$T" tokenize --json-strings pipelines/checkpoints/metaworld <<'TEXT' | sed 's/\[/[2, /'
+"Task: open the drawer, State: 255 255 255 255 -1 -1 -1 -1;\nAction: "
+TEXT
+)
+want=$(text "$W/one.lua" --input "a=@$W/2.png" --input "b=@$W/3.png" --input "c=@$W/0.png" --input "prompt#ids=$ids")
+[ "${#want}" -gt 20 ] && [ "$(about_both)" = "$want" ]
+ok $? "a question about both arms is of their pictures and states, in the order of its reads"
+[ "$(about_both --interpret)" = "$want" ]
+ok $? "so it is as interpreted"
+[ "$(about_both --set 'nodes.look.spawn=on_change("right/question")')" = "$want" ]
+ok $? "and where a text of one arm begins it"
 echo "1..$n"
 exit $failed

@@ -2,6 +2,7 @@
  * that is counted, the one that is too many, and the most. */
 #include "graph/kv/stages.h"
 #include "graph/load/refusals.h"
+#include "graph/model/model.h"
 
 #include <string.h>
 
@@ -9,8 +10,12 @@
 
 static void many_reads(struct tec_refusing *r)
 {
-    struct tec_where last = {0};
+    struct tec_where last = {0}, seen = {0};
     int texts = tec_refusing_reads(r, TEC_INPUT_TEXT, &last);
+    int pictures = tec_refusing_reads(r, TEC_INPUT_IMAGE, &seen);
+    if (r->n->kind == TEC_DECL_PREFILL && pictures > TEC_MAX_CAMERAS)
+        MORE(seen, "'%s' reads %d pictures: a prompt has %d", tec_refusing_name(r->n), pictures,
+             TEC_MAX_CAMERAS);
     if (r->n->kind == TEC_DECL_PREFILL && texts > TEC_MAX_TEXTS)
         MORE(last, "'%s' reads %d texts: a prompt is made of %d", tec_refusing_name(r->n), texts,
              TEC_MAX_TEXTS);

@@ -292,8 +292,8 @@ struct tec_decl_chain {
     int prefill;      /* index of the node; -1 = the nodes of a model without one */
     const char *name; /* of its model; of its prefill where the model has several chains */
     bool in_frames;   /* prefilled in every frame; else where its requests wait for a prefill */
-    int robot; /* whose inputs its prefill reads; -1 = of several robots none. 0 where the pipeline
-                * has no names for its robot */
+    int robot;        /* the first whose inputs its prefill reads; -1 = none of several */
+    unsigned robots;  /* all of them, a bit each: of a chain in frames it is one */
 };
 
 enum tec_partition_priority { TEC_PRIORITY_LOW, TEC_PRIORITY_NORMAL, TEC_PRIORITY_HIGH };
@@ -399,7 +399,7 @@ struct tec_load_options {
 /* Load, merge overlays, apply --set, check, resolve. Everything wrong with the file is reported in
  * `d` (initialised by the caller; sorted on return), warnings too.
  * TEC_OK: *out is a pipeline without errors. TEC_MALFORMED: there are errors, *out is untouched.
- * TEC_UNSUPPORTED: the same, and all of them are E070, E071 or E072; with options->any such a
+ * TEC_UNSUPPORTED: the same, and all of them are E071 or E072; with options->any such a
  * pipeline is TEC_OK. TEC_IO: the file cannot be read. TEC_NO_MEMORY. The sentence in `err` names
  * the first error. */
 enum tec_status tec_pipeline_load(struct tec_pipeline **out, const struct tec_load_options *options,

@@ -1,11 +1,8 @@
 /* refusals.c - looks at every node of a pipeline without errors for what is refused.
  *
- * What means nothing is in meaningless.c (E071), what there is no room for in counts.c (E072). One
- * graph that is well defined does not run in this release (E070): robots.c has it, as it knows
- * whose an input is. Whoever builds it deletes its lines there, in tests/pipelines/bad/expected.txt
- * and refused_robots.lua, and what doc/values.md and doc/pipelines.md say of it. What depends on a
- * model's description is not known here: the compiler and the engine refuse that with
- * TEC_UNSUPPORTED and a place. */
+ * What means nothing is in meaningless.c (E071), what there is no room for in counts.c (E072). What
+ * depends on a model's description is not known here: the compiler and the engine refuse that with
+ * TEC_UNSUPPORTED and a place, which `tectum check` tells as E070. */
 #include "graph/load/refusals.h"
 
 struct tec_where tec_refusing_field(const struct tec_refusing *r, const char *name)

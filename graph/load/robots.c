@@ -1,8 +1,9 @@
 /* robots.c - the robots of a pipeline: their descriptions, whose an input is, whose actions a chain
- * makes.
+ * makes, whose inputs it reads.
  *
  * Runs at load. `robot` declares the only one, and all inputs are its; of `robots` each has a name,
- * and NAME/... are its inputs. A chain belongs to the robot whose inputs its prefill reads. */
+ * and NAME/... are its inputs. A chain that makes actions belongs to
+ * the robot whose inputs its prefill reads; another may read those of several. */
 #include "graph/load/loader.h"
 #include "graph/transform/robot.h"
 
@@ -174,7 +175,7 @@ void tec_check_robots(struct tec_loader *ld)
 
 /* --- whose actions a chain makes ------------------------------------------------------------- */
 
-/* Set the robot of a chain; one that reads those of two makes no actions and is not built yet. */
+/* Set the robots of a chain: one that makes actions has one. */
 static void bind_chain(struct tec_loader *ld, struct tec_decl_chain *c)
 {
     const struct tec_pipeline *p = ld->pipeline;
@@ -184,37 +185,37 @@ static void bind_chain(struct tec_loader *ld, struct tec_decl_chain *c)
     c->robot = named(p) ? -1 : 0;
     for (int k = 0; n && named(p) && k < n->reads.n; k++) {
         int robot = tec_pipeline_robot_of(p, n->reads.item[k].index);
-        if (c->robot >= 0 && robot >= 0 && robot != c->robot) {
+        if (c->in_frames && c->robot >= 0 && robot >= 0 && robot != c->robot) {
             tec_diagnostics_add(
-                ld->d, c->in_frames ? TEC_E060 : TEC_E070,
-                tec_where_value(ld, &list->value->entries[k]),
-                c->in_frames
-                    ? "'%s' reads '%s' beside inputs of robot '%s': its actions are for one robot"
-                    : "not in this release: '%s' reads '%s' beside inputs of robot '%s'",
+                ld->d, TEC_E060, tec_where_value(ld, &list->value->entries[k]),
+                "'%s' reads '%s' beside inputs of robot '%s': its actions are for one robot",
                 n->name, n->reads.item[k].name, p->robots[c->robot].name);
             return;
         }
-        c->robot = robot >= 0 ? robot : c->robot;
+        c->robot = c->robot < 0 ? robot : c->robot;
+        c->robots |= robot < 0 ? 0 : 1U << robot;
     }
     if (c->robot < 0 && p->n_robots == 1)
         c->robot = 0;
+    c->robots |= c->robot < 0 ? 0 : 1U << c->robot;
     if (c->robot < 0 && n && c->in_frames)
         tec_diagnostics_add(ld->d, TEC_E060, tec_where_field(ld, &ld->nodes[c->prefill], "reads"),
                             "'%s' reads no input of a robot: nothing says whose its actions are",
                             n->name);
 }
 
-/* An input of a node itself is its chain's robot's. */
+/* An input of a node itself is that of a robot of its chain. */
 static void check_own(struct tec_loader *ld, int node, const struct tec_ref *ref, const char *field)
 {
     const struct tec_pipeline *p = ld->pipeline;
     const struct tec_decl_node *n = &p->nodes[node];
     int robot = ref->index < 0 || n->chain < 0 ? -1 : tec_pipeline_robot_of(p, ref->index);
-    if (robot < 0 || robot == p->chains[n->chain].robot || p->chains[n->chain].robot < 0)
+    const struct tec_decl_chain *c = robot < 0 ? NULL : &p->chains[n->chain];
+    if (!c || !c->robots || (c->robots >> robot & 1U))
         return;
     tec_diagnostics_add(ld->d, TEC_E060, tec_where_field(ld, &ld->nodes[node], field),
-                        "'%s' reads '%s', but it is of robot '%s'", n->name, ref->name,
-                        p->robots[p->chains[n->chain].robot].name);
+                        "'%s' reads '%s', but its prefill is of robot '%s'", n->name, ref->name,
+                        p->robots[c->robot].name);
 }
 
 void tec_bind_robots(struct tec_loader *ld, struct tec_decl_chain *chains)

@@ -7,17 +7,29 @@
 
 #include <string.h>
 
-/* The chain in frames whose session makes the prompts of another chain: the first of its robot. */
-static int reader_of(const struct tec_pipeline *p, int chain)
+/* The first chain in frames of a robot. */
+static int first_of(const struct tec_pipeline *p, int robot)
 {
     for (int i = 0; i < p->n_chains; i++)
-        if (p->chains[i].in_frames && p->chains[i].robot == p->chains[chain].robot)
+        if (p->chains[i].in_frames && p->chains[i].robot == robot)
             return i;
     return 0;
 }
 
+/* The chain in frames whose session makes the prompts of another chain: the first of its robot. Of
+ * several robots it is the last of these, as it observes when the others have. */
+static int reader_of(const struct tec_pipeline *p, int chain)
+{
+    int last = 0;
+    for (int r = 0; r < TEC_MAX_ROBOTS; r++)
+        if ((p->chains[chain].robots >> r & 1U) && first_of(p, r) > last)
+            last = first_of(p, r);
+    return last;
+}
+
 static struct tec_session_options session_options(const struct tec_engine *e, int chain, int index)
 {
+    int robot = e->options.pipeline->chains[chain].robot;
     const struct tec_engine_options *o = &e->options;
     const struct tec_engine_chain *c = &e->chains[chain];
     struct tec_session_options s = {.pipeline = o->pipeline,
@@ -35,7 +47,8 @@ static struct tec_session_options session_options(const struct tec_engine *e, in
                                     .actions = o->actions,
                                     .full = !o->size || strcmp(o->size, "full") == 0,
                                     .found = index ? NULL : o->found,
-                                    .again = index > 0 || reader_of(o->pipeline, chain) != chain};
+                                    .again = index > 0 || first_of(o->pipeline, robot) != chain,
+                                    .joined = e->sessions[index]};
     for (int i = 0; i < e->n_chains; i++)
         if (i != chain)
             s.secondary[s.n_secondary++] = (struct tec_session_model){

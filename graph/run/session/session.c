@@ -103,6 +103,8 @@ static bool reserve_scratch(struct tec_session *s)
     size_t read = tec_streams_scratch(&s->streams) + FIXED;
     size_t bytes = text + PER_BIN * (size_t)s->options.model->flow.dim + TEMPLATE;
     bool reads = s->options.tokenizer != NULL;
+    for (const struct tec_session *o = s->options.joined; o; o = o->next)
+        bytes += PER_BIN * (size_t)o->options.model->flow.dim;
     for (int i = 0; i < s->options.n_secondary; i++)
         reads |= s->options.secondary[i].tokenizer != NULL;
     bytes = bytes * PER_BYTE + FIXED;
@@ -167,8 +169,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     TEC_TRY(tec_session_init_prompt(s, err));
     TEC_TRY(
         tec_session_make_observer(&s->observer, o, s->robot, s->text_max, &s->arena, s->heap, err));
-    TEC_TRY(
-        tec_secondary_init(&s->secondary, o, s->robot, &s->streams, s->observer, &s->arena, err));
+    TEC_TRY(tec_secondary_init(s, err));
     return give_buffers(s, err);
 }
 
@@ -395,8 +396,7 @@ static enum tec_status observe(struct tec_session *s, const struct tec_value *va
     enum tec_status status = tec_session_request_prompt_read(
         &s->prompts, values, n, (size_t)s->text_max, set->prompts, out->prompts, &s->scratch, err);
     if (status == TEC_OK)
-        status = tec_secondary_read(&s->secondary, values, n, &set->seen, s->turn, set->secondary,
-                                    out->chains, &s->scratch, err);
+        status = tec_secondary_read(s, values, n, out->chains, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);
     tec_session_give_pictures(s, set);

@@ -42,6 +42,8 @@ struct tec_session_options {
     bool full; /* the model has the sizes of a checkpoint, not those of a test */
     struct tec_diagnostics *found; /* gets what inputs and kv.frame have that does not fit, and
                                     * create goes on; NULL: the first such error ends it */
+    struct tec_session *joined;    /* those that are there before it: a prefill may read what their
+                                    * robots see, too; NULL = it is the first */
     bool again;  /* a session of the same robot has looked at how inputs and robot fit */
     int actions; /* that the robot carries out of a chunk at each observation; 0 = as many as its
                   * description says */
@@ -99,6 +101,8 @@ void tec_session_use(struct tec_session *session, int set);
  * The text that the prefill of a secondary chain reads goes through that node's template (where it
  * names none: the robot's if it reads the state, else "plain") and its model's tokenizer;
  * "NAME#ids" gives its ids. Its pictures are those that the robot makes of the cameras it reads.
+ * It may read inputs of several robots: then the pictures of one are behind those of another, and
+ * so are the bins of their states in {state}, in the order in which it first reads of each.
  *
  * A prefill that reads a stream gets its newest finished text of this episode in place of an
  * input's, through the same template; values for that input are not looked at. A text that does not

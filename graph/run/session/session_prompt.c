@@ -37,7 +37,7 @@ enum tec_status tec_session_init_prompt(struct tec_session *s, struct tec_error 
                                    .always = true,
                                    .cut = robot->truncate,
                                    .keep_last = robot->keep_last};
-    tec_texts_init(&p->texts, o, o->chain, o->tokenizer, robot);
+    tec_texts_init(&p->texts, s, o->chain, o->tokenizer);
     s->composes = reads && (p->texts.n != 1 || p->texts.each[0].stream >= 0);
     s->hears = s->composes && o->edges ? 1 + tec_pipeline_heard(o->pipeline, o->chain) : 0;
     if (s->hears)

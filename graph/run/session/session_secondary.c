@@ -8,6 +8,7 @@
 #include "graph/load/pipeline_texts.h"
 #include "graph/run/recall/memory.h"
 #include "graph/run/session/session_robot.h"
+#include "graph/run/session/session_state.h"
 
 #include <string.h>
 
@@ -18,19 +19,45 @@ static enum tec_status refuse(const struct tec_secondary_reader *r, enum tec_sta
     return tec_where_fail(err, status, w, "'%s' reads %s '%s'", r->node->name, what, name);
 }
 
+/* The sessions that are joined up to s; of a robot with several the first has what their frames do
+ * not read. */
+const struct tec_session *tec_session_whose(const struct tec_session *s, int input)
+{
+    const struct tec_session *whose = s;
+    if (!tec_session_mine(&s->options, input))
+        for (whose = s->options.joined; whose && !tec_session_mine(&whose->options, input);)
+            whose = whose->next;
+    return whose ? whose : s;
+}
+
+/* Whose states are in its prompt, in the order of its reads. A draft's prefill reads a state where
+ * it is in the prompt that it proposes to. */
+static void find_states(struct tec_secondary_reader *r, const struct tec_session *s)
+{
+    const struct tec_pipeline *p = s->options.pipeline;
+    r->n_states = 0;
+    for (int i = 0; i < r->node->reads.n; i++) {
+        int input = r->node->reads.item[i].index, k = 0;
+        const struct tec_session *whose = tec_session_whose(s, input);
+        while (k < r->n_states && r->states[k] != whose)
+            k++;
+        if (p->inputs[input].kind == TEC_INPUT_TENSOR && k == r->n_states &&
+            (!r->node->proposes || whose->robot->state_in_prompt))
+            r->states[r->n_states++] = whose;
+    }
+}
+
 /* The template that the prefill names; else the robot's for one that reads the state, else "plain".
- * A draft's prefill reads the state where it is in the prompt that it proposes to. */
+ */
 static enum tec_status find_template(struct tec_secondary_reader *r,
-                                     const struct tec_session_options *o,
-                                     const struct tec_robot *robot, struct tec_arena *arena,
+                                     const struct tec_session_options *o, struct tec_arena *arena,
                                      struct tec_error *err)
 {
-    bool state = tec_pipeline_reads(o->pipeline, r->node, TEC_INPUT_TENSOR) > 0 &&
-                 (!r->node->proposes || robot->state_in_prompt);
-    const char *name = r->node->template        ? r->node->template
-                       : !state                 ? "plain"
-                       : robot->prompt_template ? robot->prompt_template
-                                                : "with_state";
+    bool state = r->n_states > 0;
+    const char *name = r->node->template                      ? r->node->template
+                       : !state                               ? "plain"
+                       : r->states[0]->robot->prompt_template ? r->states[0]->robot->prompt_template
+                                                              : "with_state";
     struct tec_template *t = NULL;
     TEC_TRY(tec_session_read_template(&t, o->root, name, arena, err));
     r->prompt.template = t;
@@ -45,37 +72,40 @@ static enum tec_status find_template(struct tec_secondary_reader *r,
     if (wrong)
         return tec_where_fail(err, TEC_MALFORMED, &r->node->where_template,
                               "'%s': prompt template '%s' %s", r->node->name, name, wrong);
-    if (state && !robot->state_in_prompt)
-        return refuse(r, TEC_MALFORMED,
-                      "the state, but the robot's prompt does not say state = true: robot",
-                      robot->name, err);
+    for (int i = 0; i < r->n_states; i++)
+        if (!r->states[i]->robot->state_in_prompt)
+            return refuse(r, TEC_MALFORMED,
+                          "the state, but the robot's prompt does not say state = true: robot",
+                          r->states[i]->robot->name, err);
     return TEC_OK;
 }
 
-/* The pictures it reads, in the order of the frames' slots. */
-static enum tec_status find_views(struct tec_secondary_reader *r,
-                                  const struct tec_session_options *o,
-                                  const struct tec_observer *observer, struct tec_arena *arena,
-                                  struct tec_error *err)
+/* The pictures it reads: those of a robot in the order of its slots, behind those of the robots
+ * that it reads before. */
+static enum tec_status find_views(struct tec_secondary_reader *r, const struct tec_session *s,
+                                  struct tec_arena *arena, struct tec_error *err)
 {
-    int slots[TEC_MAX_CAMERAS] = {0};
     r->n_views = 0;
     for (int i = 0; i < r->node->reads.n; i++) {
-        const struct tec_decl_input *in = &o->pipeline->inputs[r->node->reads.item[i].index];
+        int input = r->node->reads.item[i].index, at = r->n_views;
+        const struct tec_decl_input *in = &s->options.pipeline->inputs[input];
         if (in->kind != TEC_INPUT_IMAGE)
             continue;
-        int slot = tec_observer_slot(observer, in->name, in->slot), at = r->n_views;
-        if (slot < 0)
+        struct tec_session_view v = {.of = tec_session_whose(s, input)};
+        v.slot = tec_observer_slot(v.of->observer, in->name, in->slot);
+        if (v.slot < 0 || r->n_views == TEC_MAX_CAMERAS)
             return refuse(r, TEC_MALFORMED, "a picture that the robot has no camera for:", in->name,
                           err);
-        for (; at > 0 && slots[at - 1] > slot; at--)
-            slots[at] = slots[at - 1];
-        slots[at] = slot;
-        r->n_views++;
+        for (int k = r->n_views - 1; k >= 0; k--)
+            if (r->views[k].of == v.of && r->views[k].slot > v.slot)
+                at = k;
+            else if (r->views[k].of == v.of && at == r->n_views)
+                at = k + 1;
+        memmove(&r->views[at + 1], &r->views[at], (size_t)(r->n_views++ - at) * sizeof v);
+        r->views[at] = v;
     }
     for (int i = 0; i < r->n_views; i++)
-        TEC_TRY(tec_session_view_init(&r->views[i], slots[i], r->of->model, i, o->model, observer,
-                                      arena, err));
+        TEC_TRY(tec_session_view_init(&r->views[i], r->of->model, i, arena, err));
     return TEC_OK;
 }
 
@@ -109,12 +139,21 @@ static int room_of(const struct tec_secondary_reader *r, const struct tec_pipeli
     return all ? r->of->max_text : room > 0 ? (int)room : 0;
 }
 
-static enum tec_status
-init_reader(struct tec_secondary_reader *r, const struct tec_session_options *o,
-            const struct tec_session_model *of, const struct tec_robot *robot,
-            const struct tec_session_streams *streams, const struct tec_observer *observer,
-            struct tec_arena *arena, struct tec_error *err)
+/* Room for the states of several robots together. */
+static enum tec_status take_bins(struct tec_secondary_reader *r, struct tec_arena *arena,
+                                 struct tec_error *err)
 {
+    size_t n = 0;
+    for (int i = 0; i < r->n_states; i++)
+        n += (size_t)tec_model_state(r->states[i]->options.model);
+    r->bins = TEC_NEW(arena, n, int);
+    return r->bins ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "%s: no memory", r->node->name);
+}
+
+static enum tec_status init_reader(struct tec_secondary_reader *r, struct tec_session *s,
+                                   const struct tec_session_model *of, struct tec_error *err)
+{
+    const struct tec_session_options *o = &s->options;
     const struct tec_decl_chain *chain = &o->pipeline->chains[of->chain];
     r->node = chain->prefill < 0 ? NULL : &o->pipeline->nodes[chain->prefill];
     if (!r->node)
@@ -122,33 +161,32 @@ init_reader(struct tec_secondary_reader *r, const struct tec_session_options *o,
     r->of = of;
     r->prompt = (struct tec_chain_prompt){.model = of->model,
                                           .tokenizer = of->tokenizer,
-                                          .streams = streams,
+                                          .streams = &s->streams,
                                           .memory = of->memory,
                                           .session = o->index,
                                           .allows = "pipeline",
                                           .frame = of->max_text};
-    tec_texts_init(&r->prompt.texts, o, of->chain, of->tokenizer, robot);
+    tec_texts_init(&r->prompt.texts, s, of->chain, of->tokenizer);
     r->prompt.longest = tec_texts_longest(&r->prompt.texts);
     r->prompt.most = room_of(r, o->pipeline);
+    find_states(r, s);
+    if (r->n_states > 1)
+        TEC_TRY(take_bins(r, &s->arena, err));
     if (!of->follows)
-        TEC_TRY(find_template(r, o, robot, arena, err));
-    TEC_TRY(find_views(r, o, observer, arena, err));
-    return tec_session_prompt_init(&r->prompt, arena, err);
+        TEC_TRY(find_template(r, o, &s->arena, err));
+    TEC_TRY(find_views(r, s, &s->arena, err));
+    return tec_session_prompt_init(&r->prompt, &s->arena, err);
 }
 
-enum tec_status tec_secondary_init(struct tec_secondary_inputs *secondary,
-                                   const struct tec_session_options *options,
-                                   const struct tec_robot *robot,
-                                   const struct tec_session_streams *streams,
-                                   const struct tec_observer *observer, struct tec_arena *arena,
-                                   struct tec_error *err)
+enum tec_status tec_secondary_init(struct tec_session *s, struct tec_error *err)
 {
+    struct tec_secondary_inputs *secondary = &s->secondary;
+    const struct tec_session_options *o = &s->options;
     secondary->n = 0;
-    for (int i = 0; i < options->n_secondary; i++)
-        if (options->secondary[i].reads)
-            TEC_TRY(init_reader(&secondary->readers[secondary->n++], options,
-                                &options->secondary[i], robot, streams, observer, arena, err));
-    return tec_session_others(&secondary->others, options, observer, arena, err);
+    for (int i = 0; i < o->n_secondary; i++)
+        if (o->secondary[i].reads)
+            TEC_TRY(init_reader(&secondary->readers[secondary->n++], s, &o->secondary[i], err));
+    return tec_session_others(&secondary->others, o, s->observer, &s->arena, err);
 }
 
 size_t tec_secondary_longest(const struct tec_secondary_inputs *secondary)
@@ -176,49 +214,60 @@ enum tec_status tec_secondary_take(const struct tec_secondary_inputs *secondary,
 
 /* The pictures of an observation that it reads. */
 static enum tec_status see(struct tec_secondary_reader *r, const struct tec_value *values,
-                           size_t n_values, const struct tec_observation *seen, int turn,
-                           struct tec_prefix_input *out, struct tec_error *err)
+                           size_t n_values, int turn, struct tec_prefix_input *out,
+                           struct tec_error *err)
 {
     for (int k = 0; k < r->n_views; k++)
-        if (seen->valid[r->views[k].slot])
-            TEC_TRY(tec_session_view_make(&r->views[k], values, n_values, seen, turn,
+        if (tec_session_view_valid(&r->views[k], turn))
+            TEC_TRY(tec_session_view_make(&r->views[k], values, n_values, turn,
                                           &out->picture[out->n_pictures++], err));
     return TEC_OK;
 }
 
-static int count_pictures(const struct tec_secondary_reader *r, const struct tec_observation *seen)
+static int count_pictures(const struct tec_secondary_reader *r, int turn)
 {
     int n = 0;
     for (int k = 0; k < r->n_views; k++)
-        n += seen->valid[r->views[k].slot];
+        n += tec_session_view_valid(&r->views[k], turn);
     return n;
 }
 
-enum tec_status tec_secondary_read(struct tec_secondary_inputs *secondary,
-                                   const struct tec_value *values, size_t n_values,
-                                   const struct tec_observation *seen, int turn,
-                                   int *const ids[TEC_MAX_CHAINS],
-                                   struct tec_chain_input out[TEC_MAX_CHAINS],
-                                   struct tec_arena *scratch, struct tec_error *err)
+/* The bins of the states that it reads. */
+static void read_states(const struct tec_secondary_reader *r, int turn,
+                        struct tec_template_values *said)
 {
-    for (int i = 0; i < secondary->n; i++) {
-        struct tec_secondary_reader *r = &secondary->readers[i];
+    for (int i = 0; i < r->n_states; i++) {
+        const struct tec_observation *seen = &r->states[i]->sets[turn].seen;
+        if (r->bins)
+            memcpy(r->bins + said->n_bins, seen->bins, (size_t)seen->n_bins * sizeof *r->bins);
+        said->bins = r->bins ? r->bins : seen->bins;
+        said->n_bins += seen->n_bins;
+    }
+}
+
+enum tec_status tec_secondary_read(struct tec_session *s, const struct tec_value *values,
+                                   size_t n_values, struct tec_chain_input out[TEC_MAX_CHAINS],
+                                   struct tec_error *err)
+{
+    for (int i = 0; i < s->secondary.n; i++) {
+        struct tec_secondary_reader *r = &s->secondary.readers[i];
         struct tec_chain_prompt *p = &r->prompt;
         struct tec_chain_input *in = &out[r->of->chain];
         struct tec_chain_prompt_parts parts = {.values = values,
                                                .n_values = n_values,
-                                               .said = {.bins = seen->bins, .n_bins = seen->n_bins},
-                                               .pictures = count_pictures(r, seen),
-                                               .turn = turn};
-        in->prefix = (struct tec_prefix_input){.ids = ids[i]};
+                                               .pictures = count_pictures(r, s->turn),
+                                               .turn = s->turn};
+        int *ids = s->sets[s->turn].secondary[i];
+        read_states(r, s->turn, &parts.said);
+        in->prefix = (struct tec_prefix_input){.ids = ids};
         TEC_TRY(tec_texts_read(&p->texts, p->streams, values, n_values, &parts.said, in,
                                &parts.whole, err));
         if (!r->of->follows)
-            TEC_TRY(tec_session_prompt_make(p, &parts, ids[i], &in->prefix.n_text, scratch, err));
+            TEC_TRY(tec_session_prompt_make(p, &parts, ids, &in->prefix.n_text, &s->scratch, err));
         if (in->prefix.n_text == 0 && !r->of->follows)
             continue; /* there is no text yet */
-        in->memory = p->memory ? &p->remembered[turn] : NULL;
-        TEC_TRY(see(r, values, n_values, seen, turn, &in->prefix, err));
+        in->memory = p->memory ? &p->remembered[s->turn] : NULL;
+        TEC_TRY(see(r, values, n_values, s->turn, &in->prefix, err));
     }
     return TEC_OK;
 }

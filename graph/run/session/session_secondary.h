@@ -10,7 +10,8 @@
 /* session_views.c: the pictures that it reads: those of the frames' model as they are, or where its
  * own model sees another size, made from what the robot sent. One picture of a prompt. */
 struct tec_session_view {
-    int slot;                      /* of the observation's pictures */
+    const struct tec_session *of;  /* whose robot has the camera */
+    int slot;                      /* of its observation's pictures */
     bool own;                      /* it has a size of its own: what follows is there */
     size_t n;                      /* values of the picture: height x width x 3 */
     bool wide;                     /* the model reads floats, not bytes */
@@ -19,19 +20,17 @@ struct tec_session_view {
     uint8_t *at[TEC_SESSION_SETS]; /* [n] bytes, or floats in their bytes */
 };
 
-/* The picture of `slot` for a model's picture `index`; `frames` is the model of the observer. The
- * arena must outlive the view; tec_session_view_drop gives back what the heap gave. */
-enum tec_status tec_session_view_init(struct tec_session_view *view, int slot,
-                                      const struct tec_model *model, int index,
-                                      const struct tec_model *frames,
-                                      const struct tec_observer *observer, struct tec_arena *arena,
-                                      struct tec_error *err);
+/* The view, whose session and slot are there, for a model's picture `index`. The arena must outlive
+ * it; tec_session_view_drop gives back what the heap gave. */
+enum tec_status tec_session_view_init(struct tec_session_view *view, const struct tec_model *model,
+                                      int index, struct tec_arena *arena, struct tec_error *err);
 
-/* Make it of an observation whose picture is valid, in set `turn`: *out is in that set's buffers or
- * the observation's. Errors name the camera's key. */
+/* Is there a picture in the observation of set `turn`? Then make it: *out is in that set's buffers
+ * or the observation's. Errors name the camera's key. */
+bool tec_session_view_valid(const struct tec_session_view *view, int turn);
 enum tec_status tec_session_view_make(struct tec_session_view *view, const struct tec_value *values,
-                                      size_t n_values, const struct tec_observation *seen, int turn,
-                                      const uint8_t **out, struct tec_error *err);
+                                      size_t n_values, int turn, const uint8_t **out,
+                                      struct tec_error *err);
 
 void tec_session_view_drop(struct tec_session_view *view);
 
@@ -41,7 +40,11 @@ struct tec_secondary_reader {
     const struct tec_session_model *of;
     struct tec_chain_prompt prompt;
     int n_views;
-    struct tec_session_view views[TEC_MAX_CAMERAS]; /* its pictures, in the order of the slots */
+    struct tec_session_view views[TEC_MAX_CAMERAS]; /* its pictures: of each robot in the order of
+                                                     * the slots */
+    int n_states;
+    const struct tec_session *states[TEC_MAX_ROBOTS]; /* whose robots' states it reads */
+    int *bins; /* where those of several stand one behind the other */
 };
 
 struct tec_secondary_inputs {
@@ -50,15 +53,10 @@ struct tec_secondary_inputs {
     struct tec_secondary_reader readers[TEC_MAX_CHAINS - 1];
 };
 
-/* Templates and room in the arena. TEC_MALFORMED for a template that has a text or the robot's
- * state where the prefill does not read it, or lacks it where it does; for a picture that the robot
- * has not. */
-enum tec_status tec_secondary_init(struct tec_secondary_inputs *secondary,
-                                   const struct tec_session_options *options,
-                                   const struct tec_robot *robot,
-                                   const struct tec_session_streams *streams,
-                                   const struct tec_observer *observer, struct tec_arena *arena,
-                                   struct tec_error *err);
+/* Those of a session whose observer is there: templates and room in its arena. TEC_MALFORMED for a
+ * template that has a text or the robot's state where the prefill does not read it, or lacks it
+ * where it does; for a picture that the robot has not. */
+enum tec_status tec_secondary_init(struct tec_session *session, struct tec_error *err);
 
 /* Bytes of the longest texts. */
 size_t tec_secondary_longest(const struct tec_secondary_inputs *secondary);
@@ -72,15 +70,13 @@ enum tec_status tec_secondary_take(const struct tec_secondary_inputs *secondary,
 void tec_secondary_drop_prompts(struct tec_secondary_inputs *secondary);
 void tec_secondary_drop(struct tec_secondary_inputs *secondary);
 
-/* Read them: texts as tec_texts_read, prompts as tec_session_prompt_make; nothing where a stream
- * has no text yet. out: of all chains, those of the readers are written; reader i's points to
- * ids[i]. Errors name the input. */
-enum tec_status tec_secondary_read(struct tec_secondary_inputs *secondary,
-                                   const struct tec_value *values, size_t n_values,
-                                   const struct tec_observation *seen, int turn,
-                                   int *const ids[TEC_MAX_CHAINS],
-                                   struct tec_chain_input out[TEC_MAX_CHAINS],
-                                   struct tec_arena *scratch, struct tec_error *err);
+/* Read them, when the session and those that it is joined to have observed: texts as
+ * tec_texts_read, prompts as tec_session_prompt_make; nothing where a stream has no text yet. out:
+ * of all chains, those of the readers are written; reader i's points to the i-th ids of the
+ * session's set. Errors name the input. */
+enum tec_status tec_secondary_read(struct tec_session *session, const struct tec_value *values,
+                                   size_t n_values, struct tec_chain_input out[TEC_MAX_CHAINS],
+                                   struct tec_error *err);
 
 /* When all prompts of an observation are made: those that are another chain's. */
 void tec_secondary_follow(const struct tec_secondary_inputs *secondary,

@@ -54,6 +54,10 @@ struct tec_session {
     const struct tec_session_set *last; /* good one; NULL = none yet */
 };
 
+/* session_secondary.c: whose an input is, of those that are joined up to `session`: that of its
+ * robot; `session` where it is of no named one. */
+const struct tec_session *tec_session_whose(const struct tec_session *session, int input);
+
 /* session_prompt.c: what the frames' prompt is made of, from its template and streams on. Then the
  * ids of an observation's prompt into the set, and keys of its texts.
  * `parts->said` are its texts where the session composes it; the robot's one text is put there. */

@@ -7,16 +7,17 @@
 
 #include "graph/load/pipeline_texts.h"
 #include "graph/run/launch/text_input.h"
+#include "graph/run/session/session_state.h"
 
 #include <string.h>
 #include <xxhash.h>
 
 _Static_assert((int)TEC_MAX_TEXTS == (int)TEC_TEMPLATE_MAX_TEXTS, "a template places all texts");
 
-void tec_texts_init(struct tec_session_texts *texts, const struct tec_session_options *o, int chain,
-                    const struct tec_tokenizer *tokenizer, const struct tec_robot *robot)
+void tec_texts_init(struct tec_session_texts *texts, const struct tec_session *session, int chain,
+                    const struct tec_tokenizer *tokenizer)
 {
-    const struct tec_pipeline *p = o->pipeline;
+    const struct tec_pipeline *p = session->options.pipeline;
     int at[TEC_MAX_TEXTS];
     *texts =
         (struct tec_session_texts){.tokenizer = tokenizer, .n = tec_pipeline_texts(p, chain, at)};
@@ -24,11 +25,12 @@ void tec_texts_init(struct tec_session_texts *texts, const struct tec_session_op
         texts->reader = p->nodes[p->chains[chain].prefill].name;
     for (int i = 0; i < texts->n; i++) {
         const struct tec_decl_input *in = &p->inputs[at[i]];
+        const struct tec_robot *robot = tec_session_whose(session, at[i])->robot;
         bool prompt = strcmp(in->name, robot->prompt_input) == 0;
         texts->each[i] = (struct tec_read_text){
             .input = in,
             .initial = in->initial || !prompt ? in->initial : robot->default_prompt,
-            .stream = o->edges && in->writer ? at[i] - p->n_inputs : -1,
+            .stream = session->options.edges && in->writer ? at[i] - p->n_inputs : -1,
             .most = 1024 + 8 * (size_t)in->max_tokens};
     }
 }

@@ -19,10 +19,9 @@ struct tec_session_texts {
     struct tec_read_text each[TEC_MAX_TEXTS];
 };
 
-/* Those of a chain. An input without a default has that of the robot, where it is its prompt. */
-void tec_texts_init(struct tec_session_texts *texts, const struct tec_session_options *options,
-                    int chain, const struct tec_tokenizer *tokenizer,
-                    const struct tec_robot *robot);
+/* Those of a chain. An input without a default has that of its robot, where it is its prompt. */
+void tec_texts_init(struct tec_session_texts *texts, const struct tec_session *session, int chain,
+                    const struct tec_tokenizer *tokenizer);
 
 /* Bytes of all of them, joined. */
 size_t tec_texts_longest(const struct tec_session_texts *texts);

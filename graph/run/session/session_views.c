@@ -12,19 +12,18 @@ static bool same(const struct tec_model *a, struct tec_picture_size x, const str
     return x.h == y.h && x.w == y.w && a->vision.floats == b->vision.floats;
 }
 
-enum tec_status tec_session_view_init(struct tec_session_view *v, int slot,
-                                      const struct tec_model *model, int index,
-                                      const struct tec_model *frames,
-                                      const struct tec_observer *observer, struct tec_arena *arena,
-                                      struct tec_error *err)
+enum tec_status tec_session_view_init(struct tec_session_view *v, const struct tec_model *model,
+                                      int index, struct tec_arena *arena, struct tec_error *err)
 {
+    const struct tec_model *frames = v->of->options.model;
     struct tec_picture_size size = tec_model_picture(model, index);
-    *v = (struct tec_session_view){.slot = slot, .wide = model->vision.floats};
-    if (same(model, size, frames, tec_model_picture(frames, slot)))
+    v->wide = model->vision.floats;
+    if (same(model, size, frames, tec_model_picture(frames, v->slot)))
         return TEC_OK;
     v->own = true;
     v->n = (size_t)size.h * (size_t)size.w * 3;
-    tec_observer_picture(observer, slot, (struct tec_observer_size){size.h, size.w}, &v->picture);
+    tec_observer_picture(v->of->observer, v->slot, (struct tec_observer_size){size.h, size.w},
+                         &v->picture);
     bool all = true;
     if (v->picture.as_float) {
         v->floats = TEC_NEW(arena, v->n, float);
@@ -37,11 +36,16 @@ enum tec_status tec_session_view_init(struct tec_session_view *v, int slot,
     return all ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a picture");
 }
 
-enum tec_status tec_session_view_make(struct tec_session_view *v, const struct tec_value *values,
-                                      size_t n_values, const struct tec_observation *seen, int turn,
-                                      const uint8_t **out, struct tec_error *err)
+bool tec_session_view_valid(const struct tec_session_view *v, int turn)
 {
-    *out = seen->pictures[v->slot];
+    return v->of->sets[turn].seen.valid[v->slot];
+}
+
+enum tec_status tec_session_view_make(struct tec_session_view *v, const struct tec_value *values,
+                                      size_t n_values, int turn, const uint8_t **out,
+                                      struct tec_error *err)
+{
+    *out = v->of->sets[turn].seen.pictures[v->slot];
     if (!v->own)
         return TEC_OK;
     const struct tec_value *value = tec_text_find(values, n_values, v->picture.camera->input, "");

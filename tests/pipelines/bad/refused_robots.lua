@@ -1,4 +1,4 @@
--- A planner that would look at what two robots see; and a memory that two inputs would fill.
+-- A memory that two inputs would fill. A planner that looks at what two robots see is not refused.
 return pipeline {
   name = "refused_robots", schema = 1, frame = frame { period_ms = 100 },
   models = { arm = model { arch = "any" }, planner = model { arch = "any" } },

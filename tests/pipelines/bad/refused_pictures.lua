@@ -1,0 +1,16 @@
+-- More pictures in a prompt than there is room for.
+local inputs, reads = {}, {}
+for i = 1, 9 do
+  reads[i] = "eye" .. i
+  inputs[i] = image { name = reads[i], h = 8, w = 8 }
+end
+return pipeline {
+  name = "refused_pictures", schema = 1, models = { main = model { arch = "any" } }, frame = frame { period_ms = 100 },
+  inputs = inputs,
+  resources = { kv.frame { name = "obs", tokens = 64 }, kv.requests { name = "lang", tokens = 80, slots = 1, share_prefix = "obs" } },
+  nodes = {
+    prefill { name = "see", reads = reads, writes = "obs" },
+    decode { name = "say", kv = "lang", spawn = every(1), max_tokens = 4, out = stream "said" },
+  },
+  capture = capture { batch = { 1 }, k = { 4 } },
+}
