@@ -108,8 +108,9 @@ static int unknown(const struct warmed *w)
         enum tec_cost_kind kind = tec_costs_kind_of(t->nodes[i].kind);
         if (kind == TEC_COST_KINDS)
             continue;
-        double us = tec_loop_launch_cost(w->engine->loop, t->nodes[i].model, kind,
-                                         kind == TEC_COST_DECODE ? 1 : 0, 0.5);
+        double us =
+            tec_loop_launch_cost(w->engine->loop, &w->engine->loop->chains[t->nodes[i].model], kind,
+                                 kind == TEC_COST_DECODE ? 1 : 0, 0.5);
         n += !(us > 0.0);
     }
     return n;

@@ -29,11 +29,11 @@ static void measure(struct tec_loop *l, const struct tec_chain *c, enum tec_cost
     }
 }
 
-void tec_loop_measure(struct tec_loop *l, int chain, enum tec_cost_kind kind, int rows, int times,
-                      int steps, int64_t ns)
+void tec_loop_measure(struct tec_loop *l, const struct tec_chain *c, enum tec_cost_kind kind,
+                      int rows, int times, int steps, int64_t ns)
 {
-    double known = l->table ? tec_loop_launch_cost(l, chain, kind, rows, 0.99) : 0.0;
-    measure(l, &l->chains[chain], kind, rows, times, steps, ns, known);
+    double known = l->table ? tec_loop_launch_cost(l, c, kind, rows, 0.99) : 0.0;
+    measure(l, c, kind, rows, times, steps, ns, known);
 }
 
 /* The device's time, once where launches of two partitions overlap. */
@@ -46,14 +46,14 @@ void tec_loop_replayed(struct tec_loop *l, int64_t start, int64_t end)
     l->replayed_until = end;
 }
 
-void tec_loop_measure_prefix(struct tec_loop *l, int chain, const struct tec_replay *r, bool action,
-                             int n)
+void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_chain *c,
+                             const struct tec_replay *r, bool action, int n)
 {
     int64_t seen = r->mark_ns[TEC_MARK_PREFILL];
-    int at = tec_costs_action(l->chains[chain].costs, l->chains[chain].plan->spec.frame_action, n);
-    tec_loop_measure(l, chain, TEC_COST_PREFILL, n > 1 ? n : 0, 1, 1, seen - r->start_ns);
+    int at = tec_costs_action(c->costs, c->plan->spec.frame_action, n);
+    tec_loop_measure(l, c, TEC_COST_PREFILL, n > 1 ? n : 0, 1, 1, seen - r->start_ns);
     if (action)
-        tec_loop_measure(l, chain, TEC_COST_ACTION, at, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
+        tec_loop_measure(l, c, TEC_COST_ACTION, at, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
 }
 
 void tec_loop_measure_ring(struct tec_loop *l, const struct tec_ring_state *ring,
@@ -259,15 +259,15 @@ static void end_costs(struct tec_loop *l)
     double sum = 0.0;
     int n = 0;
     for (int m = 0; m < l->o.n_chains; m++)
-        if (tec_chain_host(l, &l->chains[m]) == &l->chains[m])
+        if (l->chains[m].host == &l->chains[m])
             tec_costs_ran(l->chains[m].costs, &sum, &n);
     for (int m = 0; m < l->o.n_chains; m++) {
         const struct tec_chain *c = &l->chains[m];
         bool wanted = false;
-        if (tec_chain_host(l, c) != c)
+        if (c->host != c)
             continue;
         for (int i = 0; i < l->n_live; i++)
-            wanted |= tec_chain_host(l, tec_chain_of(l, &l->requests[i])) == c;
+            wanted |= tec_chain_of(l, &l->requests[i])->host == c;
         tec_costs_end_frame(c->costs, n ? sum / n : 0.0, wanted);
     }
 }

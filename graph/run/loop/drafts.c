@@ -274,7 +274,7 @@ static void warm_batch(struct tec_loop *l, const struct tec_decoder *d, int batc
             .row = &states[i], .draft = &drafts[i], .steps = d->draft_tokens + 1, .tokens = tokens};
     }
     run_round(l, &race, &replay);
-    tec_loop_measure(l, d->chain, TEC_COST_DECODE, batch, 1, 1, replay.end_ns - replay.start_ns);
+    tec_loop_measure(l, race.main, TEC_COST_DECODE, batch, 1, 1, replay.end_ns - replay.start_ns);
 }
 
 void tec_drafts_warm(struct tec_loop *l)

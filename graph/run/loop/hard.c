@@ -174,7 +174,7 @@ static void settle_action(struct tec_loop *l, struct tec_scheduled *it)
     tec_loop_tell_launch(l, (struct tec_event){.node = node, .request = -1, .observations = 1}, 1,
                          r->start_ns, r->end_ns);
     release_event(l, it->of, 0, 0);
-    tec_loop_measure(l, tec_chain_index(l, it->chain), TEC_COST_ACTION, it->launch->action.at, 1, 1,
+    tec_loop_measure(l, it->chain, TEC_COST_ACTION, it->launch->action.at, 1, 1,
                      r->end_ns - r->start_ns);
 }
 
@@ -261,7 +261,7 @@ static void settle_prefix(struct tec_loop *l, struct tec_scheduled *it)
     int64_t seen = r->mark_ns[TEC_MARK_PREFILL], acted = r->mark_ns[TEC_MARK_ACTION];
     bool action = frame_acts(l, c);
     tec_loop_turn(l, who[0]);
-    tec_pictures_keep(l, c, tec_pictures_of(l, &l->observed->input->prefix));
+    tec_pictures_keep(c, tec_pictures_of(l, &l->observed->input->prefix));
     for (int i = 0; i < n && action; i++) {
         tec_loop_turn(l, who[i]);
         if (!release(l, c, c->acts[0], it->launch, i))
@@ -278,7 +278,7 @@ static void settle_prefix(struct tec_loop *l, struct tec_scheduled *it)
         tec_loop_turn(l, who[i]);
         release_event(l, c->acts[0], 0, 0);
     }
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), r, action, n);
+    tec_loop_measure_prefix(l, c, r, action, n);
 }
 
 const struct tec_scheduled_kind tec_scheduled_prefix = {.next = next_prefix,

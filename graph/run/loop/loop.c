@@ -186,7 +186,7 @@ void tec_loop_open_prefix(struct tec_loop *l, struct tec_chain *c,
     p->frame = l->tick->frame;
     p->captured_ns = input->captured_ns;
     p->episode = input->episode;
-    p->key = l->o.chains[tec_chain_index(l, c)].on_change ? tec_loop_key(l, c) : 0;
+    p->key = c->o->on_change ? tec_loop_key(l, c) : 0;
     if (c->keeps && in->state)
         memcpy(p->state, in->state, (size_t)tec_model_state(c->plan->model) * sizeof *p->state);
 }
@@ -195,7 +195,7 @@ bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c)
 {
     int64_t n = c->every;
     bool first = c->prefix.region < 0;
-    if (l->o.chains[tec_chain_index(l, c)].on_change)
+    if (c->o->on_change)
         return first || (l->input && tec_loop_key(l, c) != c->prefix.key);
     return first || l->tick->frame / n != c->prefix.frame / n;
 }

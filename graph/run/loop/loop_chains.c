@@ -77,14 +77,6 @@ static void add_ring(struct tec_loop *l, const struct tec_loop_chain *o, struct 
     l->n_rings = at >= l->n_rings ? at + 1 : l->n_rings;
 }
 
-const struct tec_chain *tec_chain_host(const struct tec_loop *l, const struct tec_chain *c)
-{
-    const struct tec_chain *host = l->chains;
-    while (host->plan != c->plan)
-        host++;
-    return host;
-}
-
 /* The views of its decoders' texts: without a name of their own, the chain's. */
 static void find_texts(struct tec_loop *l, int chain)
 {
@@ -113,7 +105,10 @@ static void fill_chain(struct tec_loop *l, int chain)
 {
     struct tec_loop_chain *o = &l->o.chains[chain];
     struct tec_chain *c = &l->chains[chain];
-    *c = (struct tec_chain){.in_frames = o->in_frames,
+    *c = (struct tec_chain){.o = o,
+                            .host = l->chains,
+                            .looks = l->chains,
+                            .in_frames = o->in_frames,
                             .plan = o->plan,
                             .executor = &o->executor,
                             .first_request_slot = l->request_slots,
@@ -125,6 +120,10 @@ static void fill_chain(struct tec_loop *l, int chain)
                             .every = o->every > 1 ? o->every : 1,
                             .language = language_of(l, chain),
                             .prefix = {.region = -1}};
+    while (c->host->plan != c->plan)
+        c->host++;
+    while (c->looks->plan->model != c->plan->model)
+        c->looks++;
     order_actions(l, chain, c);
     find_texts(l, chain);
     find_hard_texts(l, chain);
@@ -172,20 +171,18 @@ static enum tec_status take_chain(struct tec_loop *l, struct tec_chain *c, struc
 {
     const struct tec_flow *f = &c->plan->model->flow;
     size_t chunk = (size_t)f->horizon * (size_t)f->dim + (size_t)c->plan->spec.stages;
-    const struct tec_chain *host = tec_chain_host(l, c);
-    c->costs = host == c ? TEC_NEW(&l->arena, 1, struct tec_costs) : host->costs;
+    c->costs = c->host == c ? TEC_NEW(&l->arena, 1, struct tec_costs) : c->host->costs;
     c->chunk = c->in_frames ? TEC_NEW(&l->arena, chunk + 1, float) : NULL;
     c->prefix.prompt =
         c->in_frames ? TEC_NEW(&l->arena, (size_t)c->plan->spec.text_tokens + 1, int) : NULL;
     if (c->keeps)
         c->prefix.state = TEC_NEW(&l->arena, (size_t)tec_model_state(c->plan->model) + 1, float);
-    bool hears = l->o.chains[tec_chain_index(l, c)].hears > 0;
-    if (hears)
+    if (c->o->hears)
         c->late = TEC_NEW(&l->arena, (size_t)l->sessions, struct tec_late_input);
     if (!c->costs || (c->in_frames && (!c->chunk || !c->prefix.prompt)) ||
-        (c->keeps && !c->prefix.state) || (hears && !c->late))
+        (c->keeps && !c->prefix.state) || (c->o->hears && !c->late))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a chain");
-    if (host != c)
+    if (c->host != c)
         return TEC_OK;
     TEC_TRY(tec_costs_init(c->costs, &c->plan->spec, &l->arena, err));
     c->costs->packed_name = c->ring ? c->ring->packed : NULL;
@@ -253,7 +250,7 @@ enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err)
 void tec_loop_prior(struct tec_loop *l, const struct tec_cost_table *table)
 {
     for (int m = 0; m < l->o.n_chains; m++)
-        if (tec_chain_host(l, &l->chains[m]) == &l->chains[m])
+        if (l->chains[m].host == &l->chains[m])
             tec_costs_prior(l->chains[m].costs, table, l->o.topology, m);
 }
 

@@ -408,7 +408,7 @@ static bool next_slice(struct tec_loop *l, struct tec_scheduled *it)
     }
     *it->launch = (struct tec_launch){
         .kind = TEC_LAUNCH_slice,
-        .slice = {.of = {a->region, &l->pending_input, tec_pictures_known(l, it->chain, &a->seen)},
+        .slice = {.of = {a->region, &l->pending_input, tec_pictures_known(it->chain, &a->seen)},
                   .at = a->done}};
     return true;
 }
@@ -431,7 +431,7 @@ static void share_pictures(struct tec_loop *l, struct tec_pending_prefill *a,
     if (slice->at == 0 && a->known && towers > 1)
         a->done = towers;
     if (slice->at == towers && !a->known)
-        tec_pictures_keep(l, it->chain, a->seen);
+        tec_pictures_keep(it->chain, a->seen);
     int left = total_of(l, a) - a->done;
     a->now = a->now < it->at + 1 + left ? a->now : it->at + 1 + left;
 }
@@ -447,7 +447,8 @@ static void settle_slice(struct tec_loop *l, struct tec_scheduled *it)
     }
     a->done = state == TEC_SLICE_AGAIN ? 0 : a->done + (state == TEC_SLICE_DONE);
     if (state == TEC_SLICE_DONE) {
-        tec_loop_measure(l, a->chain, TEC_COST_PREFILL, 0, 1, 1, r->end_ns - r->start_ns);
+        tec_loop_measure(l, &l->chains[a->chain], TEC_COST_PREFILL, 0, 1, 1,
+                         r->end_ns - r->start_ns);
         share_pictures(l, a, it);
     }
     if (state == TEC_SLICE_LATER) {

@@ -5,15 +5,6 @@
  * its pictures; an address alone would not do, as sets of buffers are used again. */
 #include "graph/run/loop/state.h"
 
-/* The first chain with the model keeps the note for all of them. */
-static struct tec_chain *host_of(const struct tec_loop *l, const struct tec_chain *c)
-{
-    struct tec_chain *host = l->chains;
-    while (host->plan->model != c->plan->model)
-        host++;
-    return host;
-}
-
 struct tec_pictures_seen tec_pictures_of(const struct tec_loop *l, const struct tec_prefix_input *o)
 {
     struct tec_pictures_seen seen = {
@@ -33,10 +24,9 @@ static bool same(const struct tec_pictures_seen *a, const struct tec_pictures_se
     return equal;
 }
 
-bool tec_pictures_known(const struct tec_loop *l, const struct tec_chain *c,
-                        const struct tec_pictures_seen *seen)
+bool tec_pictures_known(const struct tec_chain *c, const struct tec_pictures_seen *seen)
 {
-    return c->plan->spec.shares && seen->n > 0 && same(&host_of(l, c)->kept, seen);
+    return c->plan->spec.shares && seen->n > 0 && same(&c->looks->kept, seen);
 }
 
 struct tec_observed tec_pictures_observed(const struct tec_loop *l, const struct tec_chain *c,
@@ -44,11 +34,11 @@ struct tec_observed tec_pictures_observed(const struct tec_loop *l, const struct
 {
     const struct tec_chain_input *in = tec_chain_input(l, c, l->input);
     const struct tec_pictures_seen seen = tec_pictures_of(l, &in->prefix);
-    return (struct tec_observed){region, in, tec_pictures_known(l, c, &seen)};
+    return (struct tec_observed){region, in, tec_pictures_known(c, &seen)};
 }
 
-void tec_pictures_keep(struct tec_loop *l, const struct tec_chain *c, struct tec_pictures_seen seen)
+void tec_pictures_keep(const struct tec_chain *c, struct tec_pictures_seen seen)
 {
     if (c->plan->spec.shares)
-        host_of(l, c)->kept = seen;
+        c->looks->kept = seen;
 }

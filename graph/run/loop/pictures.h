@@ -19,10 +19,8 @@ struct tec_pictures_seen {
 struct tec_pictures_seen tec_pictures_of(const struct tec_loop *l,
                                          const struct tec_prefix_input *o);
 /* Are their rows those that the chain's model made last? And now they are. */
-bool tec_pictures_known(const struct tec_loop *l, const struct tec_chain *c,
-                        const struct tec_pictures_seen *seen);
-void tec_pictures_keep(struct tec_loop *l, const struct tec_chain *c,
-                       struct tec_pictures_seen seen);
+bool tec_pictures_known(const struct tec_chain *c, const struct tec_pictures_seen *seen);
+void tec_pictures_keep(const struct tec_chain *c, struct tec_pictures_seen seen);
 
 /* The session's observation as the chain reads it, into a region. */
 struct tec_observed tec_pictures_observed(const struct tec_loop *l, const struct tec_chain *c,

@@ -384,7 +384,7 @@ static void settle_enter(struct tec_loop *l, struct tec_scheduled *it)
     const struct tec_replay *r = &it->launch->replay;
     tec_loop_tell_launch(l, (struct tec_event){.node = it->chain->prefill_node, .request = -1}, 1,
                          r->start_ns, r->end_ns);
-    tec_loop_measure_prefix(l, tec_chain_index(l, it->chain), r, false, 1);
+    tec_loop_measure_prefix(l, it->chain, r, false, 1);
 }
 
 const struct tec_scheduled_kind tec_scheduled_enter = {

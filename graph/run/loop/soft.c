@@ -166,10 +166,10 @@ static void settle_prefill(struct tec_loop *l, struct tec_scheduled *it)
     tec_loop_tell_kv(l, "alloc", r, it->chain->prefix.rows, p->start_ns);
     tec_loop_tell_launch(l, (struct tec_event){.node = it->chain->prefill_node, .request = r->id},
                          1, p->start_ns, end);
-    tec_loop_measure_prefix(l, tec_chain_index(l, it->chain), p, false, 1);
+    tec_loop_measure_prefix(l, it->chain, p, false, 1);
     tec_loop_turn_of(l, r);
     if (it->state != TEC_ITEM_BESIDE)
-        tec_pictures_keep(l, it->chain, tec_pictures_of(l, &it->observed.input->prefix));
+        tec_pictures_keep(it->chain, tec_pictures_of(l, &it->observed.input->prefix));
     store(l, it->first, it->observed.region, end);
 }
 
@@ -284,8 +284,8 @@ void tec_loop_settle_rows(struct tec_loop *l, struct tec_scheduled *it)
     l->record.rows += d->n;
     l->record.drafted += d->drafted;
     l->record.kept += d->kept;
-    tec_loop_measure(l, tec_chain_index(l, it->chain), ranks ? TEC_COST_SCORE : TEC_COST_DECODE,
-                     ranks ? 0 : d->n, d->k, steps, p->end_ns - p->start_ns);
+    tec_loop_measure(l, it->chain, ranks ? TEC_COST_SCORE : TEC_COST_DECODE, ranks ? 0 : d->n, d->k,
+                     steps, p->end_ns - p->start_ns);
 }
 
 /* --- new requests ---------------------------------------------------------------------------- */

@@ -71,6 +71,10 @@ struct tec_text_given {
 
 /* A chain of the loop: a prefill and the nodes on its keys. */
 struct tec_chain {
+    const struct tec_loop_chain *o;
+    /* The first chain with its plan: their costs are its. The first with its model: it keeps the
+     * note of whose pictures' rows are there. */
+    struct tec_chain *host, *looks;
     bool in_frames; /* see loop.h */
     struct tec_plan *plan;
     struct tec_executor *executor;
@@ -368,8 +372,8 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
 double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state *ring,
                           enum tec_cost_kind kind, int n, double q);
 /* One launch of that kind (decode: one step) at so many rows. */
-double tec_loop_launch_cost(const struct tec_loop *l, int chain, enum tec_cost_kind kind, int rows,
-                            double q);
+double tec_loop_launch_cost(const struct tec_loop *l, const struct tec_chain *c,
+                            enum tec_cost_kind kind, int rows, double q);
 
 /* decide.c: the policy's decision for this frame, and the jobs that it comes to. */
 void tec_loop_plan(struct tec_loop *l);
@@ -443,18 +447,16 @@ void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct t
 void tec_loop_tell_prefix(const struct tec_loop *l, const char *what, const struct tec_chain *c,
                           int tokens, int64_t at_ns);
 
-/* The first chain with the plan of a chain: their costs are its. */
-const struct tec_chain *tec_chain_host(const struct tec_loop *l, const struct tec_chain *c);
-
 /* account.c: costs, misses, the frame's result. */
 void tec_loop_account_open(struct tec_loop *l); /* the record's frame begins */
 void tec_loop_account(struct tec_loop *l);
 void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /* no host time */
-void tec_loop_measure_prefix(struct tec_loop *l, int chain, const struct tec_replay *r, bool action,
+void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_chain *c,
+                             const struct tec_replay *r, bool action,
                              int n); /* of n observations */
 /* A launch of a model: of at most `times` steps, of which `steps` were made. */
-void tec_loop_measure(struct tec_loop *l, int chain, enum tec_cost_kind kind, int rows, int times,
-                      int steps, int64_t ns);
+void tec_loop_measure(struct tec_loop *l, const struct tec_chain *c, enum tec_cost_kind kind,
+                      int rows, int times, int steps, int64_t ns);
 /* A launch of a ring: PACKED by its point, DECODE by its rows, SHIFT of so many tokens. */
 void tec_loop_measure_ring(struct tec_loop *l, const struct tec_ring_state *ring,
                            enum tec_cost_kind kind, const struct tec_replay *r, int n);

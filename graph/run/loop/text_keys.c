@@ -141,8 +141,7 @@ static void settle_keys(struct tec_loop *l, struct tec_scheduled *it)
         ids[i] = l->incomplete.rows[i]->request;
     }
     tec_loop_tell_rows(l, replay, ids, n, l->o.decoders[it->of].node);
-    tec_loop_measure(l, tec_chain_index(l, it->chain), TEC_COST_DECODE, n, 1, 1,
-                     replay->end_ns - replay->start_ns);
+    tec_loop_measure(l, it->chain, TEC_COST_DECODE, n, 1, 1, replay->end_ns - replay->start_ns);
 }
 
 const struct tec_scheduled_kind tec_scheduled_keys = {.next = next_keys, .settle = settle_keys};

@@ -250,8 +250,7 @@ static double forward_cost(const struct tec_loop *l, const struct tec_ring_state
         return 0.0;
     double us = 0.0;
     if (s->apart) {
-        int chain = tec_chain_index(l, first->chain);
-        us = enter * tec_loop_launch_cost(l, chain, TEC_COST_PREFILL, 0, q);
+        us = enter * tec_loop_launch_cost(l, first->chain, TEC_COST_PREFILL, 0, q);
         rows += enter;
         enter = 0;
     }
@@ -288,18 +287,17 @@ static double packed_cost(const struct tec_loop *l, int depth, double q)
     return rings_cost(l, depths, l->n_own, q);
 }
 
-double tec_loop_launch_cost(const struct tec_loop *l, int chain, enum tec_cost_kind kind, int rows,
-                            double q)
+double tec_loop_launch_cost(const struct tec_loop *l, const struct tec_chain *c,
+                            enum tec_cost_kind kind, int rows, double q)
 {
-    const struct tec_chain *s = &l->chains[chain];
     struct asked a = asked_of(l, tec_cost_words[kind]);
-    int node = kind == TEC_COST_PREFILL ? s->prefill_node : s->language;
-    int each = s->costs->n_actions;
-    int n = kind == TEC_COST_ACTION && rows >= each ? s->costs->together[rows / each] : 0;
-    if ((!s->in_frames || a.chain != chain) && node >= 0)
+    int node = kind == TEC_COST_PREFILL ? c->prefill_node : c->language;
+    int each = c->costs->n_actions;
+    int n = kind == TEC_COST_ACTION && rows >= each ? c->costs->together[rows / each] : 0;
+    if ((!c->in_frames || &l->chains[a.chain] != c) && node >= 0)
         a = asked_of(l, l->o.topology->nodes[node].name);
     for (int i = 0; kind == TEC_COST_ACTION && i < l->o.n_actions; i++)
-        if (l->o.actions[i].chain == chain && l->o.actions[i].at == rows % each) {
+        if (&l->chains[l->o.actions[i].chain] == c && l->o.actions[i].at == rows % each) {
             a = asked_of(l, l->o.actions[i].name);
             return launch_cost(l, &a, n, q);
         }
@@ -384,11 +382,10 @@ static double texts_cost(const struct tec_loop *l, const struct tec_chain *c, in
 /* What the hard nodes of a chain take in a frame with n observations. */
 static double hard_cost(const struct tec_loop *l, const struct tec_chain *c, int n, double q)
 {
-    int chain = tec_chain_index(l, c);
     int together = l->n_own > 1 && c->costs->n_together > 1 ? n : 0;
     double us = texts_cost(l, c, n, q);
     if (c->prefill_node >= 0)
-        us += tec_loop_launch_cost(l, chain, TEC_COST_PREFILL, together, q);
+        us += tec_loop_launch_cost(l, c, TEC_COST_PREFILL, together, q);
     for (int i = 0; i < l->o.n_actions; i++)
         if (&l->chains[l->o.actions[i].chain] == c)
             us += cost_of(l, l->o.actions[i].name, together, q);

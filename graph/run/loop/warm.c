@@ -35,8 +35,7 @@ static void run(struct tec_loop *l, const struct tec_chain *c, struct tec_launch
 {
     launch.replay = replay_of(l, c, kind, rows);
     tec_executor_launch(c->executor, &launch);
-    tec_loop_measure(l, tec_chain_index(l, c), kind, rows, 1, 1,
-                     launch.replay.end_ns - launch.replay.start_ns);
+    tec_loop_measure(l, c, kind, rows, 1, 1, launch.replay.end_ns - launch.replay.start_ns);
 }
 
 static struct tec_launch prefix_of(const struct tec_observed *each, int n, bool acts)
@@ -54,7 +53,7 @@ static void run_prefix(struct tec_loop *l, const struct tec_chain *c,
     struct tec_launch launch = prefix_of(each, n, acts);
     launch.replay = replay_of_prefix(l, c, action, n);
     tec_executor_launch(c->executor, &launch);
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), &launch.replay, action, n);
+    tec_loop_measure_prefix(l, c, &launch.replay, action, n);
 }
 
 static void start_rows(const struct tec_chain *c, int region, int token, struct tec_row_state *rows,
@@ -96,7 +95,7 @@ static void warm_scores(struct tec_loop *l, const struct tec_chain *c, int regio
 {
     struct tec_row_state row;
     for (int d = 0; d < l->o.n_decoders; d++) {
-        if (!l->o.decoders[d].tree || l->o.decoders[d].chain != tec_chain_index(l, c))
+        if (!l->o.decoders[d].tree || &l->chains[l->o.decoders[d].chain] != c)
             continue;
         tec_row_start(&row, c->plan, region, c->prefix.rows, token, 0, c->plan->spec.new_tokens,
                       -1);
@@ -228,7 +227,7 @@ static void warm_ring(struct tec_loop *l, struct tec_chain *c, const struct tec_
                       int times)
 {
     const struct tec_chain_input *in = tec_chain_input(l, c, input);
-    for (int i = 0; i < times && tec_chain_host(l, c) == c; i++)
+    for (int i = 0; i < times && c->host == c; i++)
         tec_rings_warm(l, c, input);
     int region = c->ring->first; /* nothing is in flight */
     c->prefix.rows = tec_prefix_rows(c->plan, &in->prefix);
