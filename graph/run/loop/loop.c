@@ -239,11 +239,10 @@ static void run_nodes(struct tec_loop *l)
 /* The frame is over: until the next one, of any loop, there is time for other work. */
 static void idle(const struct tec_loop *l)
 {
-    int64_t next = l->tick->next_ns, others = tec_loop_others_next(l, tec_loop_now(l));
+    int64_t next = tec_loop_others_next(l, tec_loop_now(l));
     if (tec_loop_yields(l))
         return;
-    next = others < next ? others : next;
-    for (int i = 0; i < l->n_own && l->n_own > 1; i++)
+    for (int i = 0; i < l->n_own; i++)
         next = l->own[i].tick->next_ns < next ? l->own[i].tick->next_ns : next;
     for (int i = 0; !l->record.failed && i < l->o.n_chains; i++)
         if (l->chains[i].executor->idle)
@@ -256,9 +255,9 @@ static void begin_sessions(struct tec_loop *l)
     for (int s = 0; s < l->n_own; s++) {
         tec_loop_turn(l, s);
         tec_loop_tell_unread(l);
-        for (int i = 0; i < l->o.n_chains; i++)
-            if (l->chains[i].in_frames && !l->chains[i].late && tec_loop_prefills(l, &l->chains[i]))
-                tec_loop_read_text(l, i);
+        for (const struct tec_chain *c = l->chains; c < l->chains + l->o.n_chains; c++)
+            if (c->in_frames && !c->late && tec_loop_prefills(l, c))
+                tec_loop_read_text(l, c);
     }
     int64_t before = tec_loop_now(l);
     for (int s = 0; s < l->n_own; s++) {
@@ -301,7 +300,7 @@ void tec_loop_run_sessions(struct tec_loop *l, const struct tec_frame_input *con
 {
     l->n_own = n;
     l->turn = 0;
-    for (int i = 0; i < n && n > 1; i++) {
+    for (int i = 0; i < n; i++) {
         l->own[i].input = inputs[i];
         l->own[i].tick = &ticks[i];
     }
@@ -373,7 +372,7 @@ void tec_loop_restart(struct tec_loop *l)
     struct tec_tick none = {.next_ns = INT64_MAX};
     tec_loop_turn(l, 0);
     l->n_own = 1;
-    l->tick = &none;
+    l->tick = l->own->tick = &none;
     for (int i = 0; i < l->n_live; i++) {
         none.session = l->requests[i].session;
         tec_requests_end(l, &l->requests[i], "reset", 2, tec_loop_now(l));
@@ -391,7 +390,7 @@ void tec_loop_restart(struct tec_loop *l)
                 tec_loop_drop_prefix(l, &l->chains[i]);
         tec_loop_empty_rings(l, s);
     }
-    l->tick = NULL;
+    l->tick = l->own->tick = NULL;
     l->n_recent = 0;
     l->frame = 0;
     l->next_id = 0;

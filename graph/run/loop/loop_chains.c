@@ -128,29 +128,22 @@ static void fill_chain(struct tec_loop *l, int chain)
     find_texts(l, chain);
     find_hard_texts(l, chain);
     c->keeps = o->in_frames && (c->every > 1 || o->on_change);
-    for (int i = 0; i < c->n_actions; i++)
-        c->keeps |= l->o.actions[c->acts[i]].prev;
+    c->due_ns = o->due_ns ? o->due_ns : INT64_MAX;
+    for (int i = 0; i < c->n_actions; i++) {
+        const struct tec_action *a = &l->o.actions[c->acts[i]];
+        c->keeps |= a->prev;
+        if (a->deadline_ns > 0 && a->deadline_ns < c->due_ns)
+            c->due_ns = a->deadline_ns;
+    }
     if (!c->in_frames)
         c->slices = tec_part_slices(tec_plan_part(c->plan, TEC_PART_PREFIX, 0));
     if (o->ring)
         add_ring(l, o, c);
 }
 
-int64_t tec_loop_due(const struct tec_loop *l, int chain)
+static bool runs_before(const struct tec_chain *a, const struct tec_chain *b)
 {
-    int64_t due = l->o.chains[chain].due_ns ? l->o.chains[chain].due_ns : INT64_MAX;
-    for (int i = 0; i < l->o.n_actions; i++) {
-        int64_t own = l->o.actions[i].deadline_ns;
-        if (l->o.actions[i].chain == chain && own > 0 && own < due)
-            due = own;
-    }
-    return due;
-}
-
-static bool runs_before(const struct tec_loop *l, int a, int b)
-{
-    int64_t x = tec_loop_due(l, a), y = tec_loop_due(l, b);
-    return x < y || (x == y && l->o.chains[a].depth < l->o.chains[b].depth);
+    return a->due_ns < b->due_ns || (a->due_ns == b->due_ns && a->o->depth < b->o->depth);
 }
 
 /* Hard chains run in the order of their deadlines; of equal ones what another waits for comes
@@ -161,7 +154,7 @@ static void order_hard(struct tec_loop *l)
         if (!l->chains[m].in_frames)
             continue;
         int at = l->n_hard++;
-        for (; at > 0 && runs_before(l, m, l->hard[at - 1]); at--)
+        for (; at > 0 && runs_before(&l->chains[m], &l->chains[l->hard[at - 1]]); at--)
             l->hard[at] = l->hard[at - 1];
         l->hard[at] = m;
     }

@@ -54,8 +54,6 @@ void tec_loop_turn(struct tec_loop *l, int who)
 
 int tec_loop_place(const struct tec_loop *l, const struct tec_request *r)
 {
-    if (l->n_own < 2)
-        return l->tick->session == r->session ? 0 : -1;
     int i = l->n_own - 1;
     while (i >= 0 && l->own[i].tick->session != r->session)
         i--;
@@ -71,8 +69,8 @@ void tec_loop_turn_of(struct tec_loop *l, const struct tec_request *r)
 
 bool tec_loop_observed(const struct tec_loop *l)
 {
-    bool any = l->input != NULL;
-    for (int i = 0; i < l->n_own && l->n_own > 1; i++)
+    bool any = false;
+    for (int i = 0; i < l->n_own; i++)
         any |= l->own[i].input != NULL;
     return any;
 }
@@ -91,11 +89,10 @@ static bool take_prefix(struct tec_loop *l, const struct tec_chain *c, struct te
 enum tec_status tec_own_frames_create(struct tec_loop *l, struct tec_error *err)
 {
     l->n_own = 1;
-    if (l->sessions < 2)
-        return TEC_OK;
     l->own = TEC_NEW(&l->arena, (size_t)l->sessions, struct tec_own_frame);
-    l->own_prefixes = TEC_NEW(&l->arena, (size_t)l->sessions, struct tec_own_prefixes);
-    bool ok = l->own && l->own_prefixes;
+    if (l->sessions > 1)
+        l->own_prefixes = TEC_NEW(&l->arena, (size_t)l->sessions, struct tec_own_prefixes);
+    bool ok = l->own && (l->own_prefixes || l->sessions < 2);
     for (int i = 1; ok && i < l->sessions; i++)
         for (int m = 0; ok && m < l->o.n_chains; m++)
             ok = take_prefix(l, &l->chains[m], &l->own_prefixes[i].of[m]);

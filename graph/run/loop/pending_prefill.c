@@ -34,7 +34,7 @@ static bool whole(const struct tec_loop *l, const struct tec_pending_prefill *a)
  * that hold none, that of its frame. */
 static struct tec_pending_prefill *there(const struct tec_loop *l, int chain)
 {
-    bool holds = l->o.chains[chain].holds;
+    bool holds = l->chains[chain].o->holds;
     for (int i = 0; i < l->n_pending; i++) {
         struct tec_pending_prefill *a = &l->pending[i];
         bool its = holds ? a->held : a->waiting > 0 && a->frame == l->tick->frame;
@@ -46,8 +46,8 @@ static struct tec_pending_prefill *there(const struct tec_loop *l, int chain)
 
 bool tec_pending_prefill_there(const struct tec_loop *l, int chain)
 {
-    return l->o.chains[chain].holds ? there(l, chain) != NULL
-                                    : l->input->chains[chain].prefix.n_text > 0;
+    return l->chains[chain].o->holds ? there(l, chain) != NULL
+                                     : l->input->chains[chain].prefix.n_text > 0;
 }
 
 static struct tec_pending_prefill *unused(struct tec_loop *l)
@@ -92,7 +92,7 @@ static struct tec_chain_input input_of(const struct tec_loop *l,
  * changes places with one of the chain's, which the observation's owner drops in its own time. */
 static void keep_segments(struct tec_loop *l, struct tec_pending_prefill *a)
 {
-    struct tec_memory_prompt *rooms = l->o.chains[a->chain].rooms;
+    struct tec_memory_prompt *rooms = l->chains[a->chain].o->rooms;
     struct tec_memory_prompt *given = l->input->chains[a->chain].memory;
     if (!rooms || !given)
         return;
@@ -130,7 +130,7 @@ static int join(struct tec_loop *l, int chain)
     struct tec_pending_prefill *a = there(l, chain);
     a = a ? a : ask(l, chain);
     if (!a->told)
-        tec_loop_tell_reads(l, chain, a->reads);
+        tec_loop_tell_reads(l, &l->chains[chain], a->reads);
     a->told = true;
     a->waiting++;
     return (int)(a - l->pending);
@@ -194,20 +194,20 @@ void tec_pending_prefills_drop(struct tec_loop *l)
 static bool is_over(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
     const struct tec_chain *c = &l->chains[a->chain];
-    return l->o.chains[a->chain].on_change ? tec_loop_key(l, c) != a->key
-                                           : l->tick->counted / c->every != a->counted / c->every;
+    return c->o->on_change ? tec_loop_key(l, c) != a->key
+                           : l->tick->counted / c->every != a->counted / c->every;
 }
 
 void tec_pending_prefills_begin(struct tec_loop *l)
 {
     for (int m = 0; m < l->o.n_chains; m++) {
-        struct tec_pending_prefill *a = l->o.chains[m].holds ? there(l, m) : NULL;
+        struct tec_pending_prefill *a = l->chains[m].o->holds ? there(l, m) : NULL;
         bool asked = l->input->chains[m].prefix.n_text > 0;
         if (a && (a->episode != l->input->episode || (is_over(l, a) && asked))) {
             release(l, a);
             a = NULL;
         }
-        if (a || !l->o.chains[m].holds || !asked)
+        if (a || !l->chains[m].o->holds || !asked)
             continue;
         a = ask(l, m);
         a->held = true;

@@ -104,7 +104,7 @@ static struct tec_chain *next_behind(const struct tec_loop *l, int n, int64_t un
  * next. */
 static void run_behind(struct tec_loop *l, int n)
 {
-    int64_t until_ns = n < l->n_hard ? tec_loop_due(l, l->hard[n]) : INT64_MAX;
+    int64_t until_ns = n < l->n_hard ? l->chains[l->hard[n]].due_ns : INT64_MAX;
     struct tec_chain *c;
     while (!l->record.failed && (c = next_behind(l, n, until_ns))) {
         tec_loop_turn(l, 0);

@@ -87,6 +87,8 @@ struct tec_chain {
     int every;                            /* frames from one prefill to the next */
     bool keeps;                           /* the prefix outlives its frame */
     bool says, said;   /* hard nodes wait for texts; these have been made in this frame */
+    int64_t due_ns;    /* the earliest deadline of its actions and of those that wait for its texts,
+                        * after the tick; INT64_MAX without */
     int64_t behind_ns; /* the earliest deadline of its hard texts that nobody waits for, after the
                         * tick; 0 = there are none */
     bool behind;       /* and they have had their turn in this frame */
@@ -159,8 +161,8 @@ struct tec_recent {
 /* As many as a pipeline may have resources, and one more of requests that hold on to a prefix. */
 enum { TEC_MAX_KV_VIEWS = 64 + 1 };
 
-/* The frame of one session among those of several that run together: its input and tick, of the
- * record what is its own. Of the session whose turn it is they are the loop's instead. */
+/* The frame of one session among those that run together: its input and tick, of the record what is
+ * its own, which of the session whose turn it is the loop's has instead. */
 struct tec_own_frame {
     const struct tec_frame_input *input;
     struct tec_tick *tick;
@@ -186,8 +188,8 @@ struct tec_loop {
     int64_t n_opened;                      /* frames, counts on */
     int64_t next_of[TEC_MAX_SESSIONS];     /* requests that each session has asked for */
     int sessions;                          /* that may be in one frame */
-    struct tec_own_frame *own;             /* [sessions]; NULL = there is one session */
-    struct tec_own_prefixes *own_prefixes; /* the same, by session */
+    struct tec_own_frame *own;             /* [sessions] */
+    struct tec_own_prefixes *own_prefixes; /* by session; NULL = there is one */
     int n_own, turn;                       /* of the running frame; whose turn it is */
     int whose;                             /* the session whose prefixes the chains have */
     struct tec_chain *chains;              /* [o.n_chains] */
@@ -419,9 +421,6 @@ void tec_loop_drop_prefix(struct tec_loop *l, struct tec_chain *c);
 bool tec_loop_runs_late(const struct tec_loop *l, const struct tec_chain *c, int action);
 /* The items of a chain in frames that is no ring; those of language. */
 void tec_loop_add_hard(struct tec_loop *l, struct tec_chain *c);
-/* The earliest deadline of a chain's actions and of those that wait for its texts, after the tick;
- * INT64_MAX without. */
-int64_t tec_loop_due(const struct tec_loop *l, int chain);
 void tec_loop_add_soft(struct tec_loop *l, bool observed);
 /* A new request of a row stands on its session's prefix. Of an item n rows of the order, from
  * `first` on, advance by k steps: filled, launched, settled. A launch of such rows is told that

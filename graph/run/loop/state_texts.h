@@ -8,8 +8,9 @@
 /* texts.c: a finished text that prefills read becomes a version of its stream; what a prefill of
  * this frame reads is recorded and told; the prompt of one that waits, when its text is said. */
 void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
-void tec_loop_read_text(struct tec_loop *l, int chain);
-void tec_loop_tell_reads(struct tec_loop *l, int chain, const struct tec_text_read *reads);
+void tec_loop_read_text(struct tec_loop *l, const struct tec_chain *c);
+void tec_loop_tell_reads(struct tec_loop *l, const struct tec_chain *c,
+                         const struct tec_text_read *reads);
 void tec_loop_tell_unread(struct tec_loop *l); /* which the observation could not read */
 void tec_loop_hear(struct tec_loop *l, struct tec_chain *c);
 /* Which texts of an input are new, of an episode's first one all: bit 0, any; bit 1 + i,

@@ -91,16 +91,17 @@ void tec_loop_tell_unread(struct tec_loop *l)
         tell_unread(l, &l->input->unread);
 }
 
-void tec_loop_tell_reads(struct tec_loop *l, int chain, const struct tec_text_read *reads)
+void tec_loop_tell_reads(struct tec_loop *l, const struct tec_chain *c,
+                         const struct tec_text_read *reads)
 {
     for (int i = 0; l->o.edges && i < TEC_MAX_TEXTS && reads[i].stream; i++)
-        tell_read(l, l->chains[chain].prefill_node, &reads[i]);
+        tell_read(l, c->prefill_node, &reads[i]);
 }
 
-void tec_loop_read_text(struct tec_loop *l, int chain)
+void tec_loop_read_text(struct tec_loop *l, const struct tec_chain *c)
 {
     if (l->input)
-        tec_loop_tell_reads(l, chain, tec_chain_input(l, &l->chains[chain], l->input)->reads);
+        tec_loop_tell_reads(l, c, tec_chain_input(l, c, l->input)->reads);
 }
 
 /* By its tokens, as a text of an observation has a key by its bytes. */
@@ -111,34 +112,30 @@ static void set_key(uint64_t keys[1 + TEC_MAX_TEXTS], int text, const struct tec
 }
 
 /* The newest text that a chain waits for in its frame. */
-static const struct tec_text_version *heard(const struct tec_loop *l, int chain)
+static const struct tec_text_version *heard(const struct tec_loop *l, const struct tec_chain *c)
 {
-    return tec_text_edges_last(l->o.edges, l->o.chains[chain].hears - 1, l->tick->session,
-                               l->input->episode);
+    return tec_text_edges_last(l->o.edges, c->o->hears - 1, l->tick->session, l->input->episode);
 }
 
 uint64_t tec_loop_key(const struct tec_loop *l, const struct tec_chain *c)
 {
-    int chain = tec_chain_index(l, c);
-    const struct tec_loop_chain *o = &l->o.chains[chain];
-    const struct tec_text_version *v = c->late && l->o.edges ? heard(l, chain) : NULL;
+    const struct tec_text_version *v = c->late && l->o.edges ? heard(l, c) : NULL;
     uint64_t keys[1 + TEC_MAX_TEXTS];
-    memcpy(keys, l->input->chains[chain].keys, sizeof keys);
+    memcpy(keys, l->input->chains[tec_chain_index(l, c)].keys, sizeof keys);
     if (v)
-        set_key(keys, o->hears_at, v);
-    return keys[o->on_text];
+        set_key(keys, c->o->hears_at, v);
+    return keys[c->o->on_text];
 }
 
 void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
 {
-    int chain = tec_chain_index(l, c);
     if (!c->late || !l->o.edges)
         return;
-    const struct tec_chain_input *in = &l->input->chains[chain];
-    const struct tec_text_version *v = heard(l, chain);
+    const struct tec_chain_input *in = &l->input->chains[tec_chain_index(l, c)];
+    const struct tec_text_version *v = heard(l, c);
     struct tec_late_input *late = &c->late[tec_own_session(l)];
     int at = 0;
-    while (at < TEC_MAX_TEXTS - 1 && in->reads[at].stream != l->o.chains[chain].hears)
+    while (at < TEC_MAX_TEXTS - 1 && in->reads[at].stream != c->o->hears)
         at++;
     struct tec_text_read *read = &late->in.reads[at];
     bool newer = v && (v->request != in->reads[at].request || v->born_ns != in->reads[at].born_ns);
@@ -147,17 +144,17 @@ void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
             : in->maker.make ? in->maker.make(in->maker.self, v->tokens, v->n, &err)
                              : in->prefix.n_text;
     if (newer && n < 1 && in->maker.make)
-        tell_unread(l, &(struct tec_unread){err.message, l->o.chains[chain].hears - 1, v->request});
+        tell_unread(l, &(struct tec_unread){err.message, c->o->hears - 1, v->request});
     *late = (struct tec_late_input){.opened = l->n_opened, .in = *in};
     if (v)
-        set_key(late->in.keys, l->o.chains[chain].hears_at, v);
+        set_key(late->in.keys, c->o->hears_at, v);
     if (n > 0) {
         late->in.prefix.n_text = n;
         read->request = v->request;
         read->frame = v->frame;
         read->born_ns = v->born_ns;
     }
-    tec_loop_read_text(l, chain);
+    tec_loop_read_text(l, c);
     struct tec_ring_state *ring = c->ring ? tec_ring_own(l, c->ring) : NULL;
     if (ring && (tec_loop_news(&ring->given, &late->in, l->input->episode) & 1U) && ring->flushes)
         tec_ring_flush(l, ring); /* what was said is an instruction as any other */

@@ -67,7 +67,7 @@ static const struct tec_memory_prompt *prompt_of(const struct tec_loop *l, int c
 {
     if (!l->chains[chain].in_frames)
         return tec_pending_prefill_memory(l, chain, l->sessions > 1 ? session : -1);
-    const struct tec_frame_input *input = l->n_own > 1 ? l->own[session].input : l->input;
+    const struct tec_frame_input *input = l->own[session].input;
     return input ? input->chains[chain].memory : NULL;
 }
 
@@ -360,7 +360,7 @@ static int observed(const struct tec_loop *l)
 {
     int n = 0;
     for (int i = 0; i < l->n_own; i++)
-        n += (l->n_own > 1 ? l->own[i].input : l->input) != NULL;
+        n += l->own[i].input != NULL;
     return n;
 }
 
@@ -397,7 +397,7 @@ static int moving(const struct tec_loop *l)
 {
     int n = 0;
     for (int i = 0; i < l->n_own; i++)
-        n += !(l->n_own > 1 ? l->own[i].tick : l->tick)->rests;
+        n += !l->own[i].tick->rests;
     return n;
 }
 
