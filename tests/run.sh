@@ -218,7 +218,7 @@ golden_cuda() {
 
 # The tests of the whole engine that take --device, and golden cases that take seconds there.
 on_device="schedule memory request_prompt requests session recall actionflow"
-golden_short="keep/odd act/odd smolvla/odd groot/n15_tiny pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny"
+golden_short="keep/odd act/odd smolvla/odd smolvla/empty groot/n15_tiny pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny"
 golden_encoders="f32:encoders/minilm_tiny bf16:encoders/mpnet_tiny" # alike but for their positions
 
 # The emulator's programs have nothing of nvcc's runtime: what the emulator lacks would come from there unseen.

@@ -111,7 +111,10 @@ int tec_lower_attend(struct tec_lower *l, const struct tec_attending *t, int q,
     a->scale = tec_lower_scale(n);
     a->cap = (float)n->cap;
     a->round = l->round && round;
-    a->terms = !call.bf16 && l->weights->bf16 ? 2 : 0; /* as products of a bf16 plan have x */
+    /* As products of bf16 weights have x; where a bf16 plan keeps a tower in float32, nothing of it
+     * is in terms. */
+    bool exact = call.bf16 || !l->weights->bf16 || t->weights->qkv.form == TEC_FORM_F32;
+    a->terms = exact ? 0 : 2;
     a->whole = a->round && t->whole;
     a->bias = t->bias;
     a->pos = t->rows->pos;
