@@ -6,6 +6,8 @@
 # Machine code for a device is made of the PTX of the oldest device that has what the kernels use:
 # 9.0 can overlap kernels, 9.0a multiplies by warp groups, all else is that of 8.0. So a release
 # compiles C++ to PTX three times, not once for each device, which is half of what a file takes.
+# 100a and the like are no exception: of their own PTX, which nvcc 13 makes with another compiler,
+# products of 33 to 64 rows spill registers.
 
 cmake_minimum_required(VERSION 3.25) # alone, too
 
@@ -31,7 +33,7 @@ function(tectum_codes result)
   endif()
   tectum_known(known)
   foreach(name ${names})
-    if(NOT name MATCHES "^([0-9]+)([af]?)(-real|-virtual)?$" OR CMAKE_MATCH_1 LESS 80)
+    if(NOT name MATCHES "^([0-9]+)(a?)(-real|-virtual)?$" OR CMAKE_MATCH_1 LESS 80)
       message(FATAL_ERROR "TECTUM_CUDA_ARCHITECTURES: '${name}' is no device from 80 on, as 80, 87-real and 90a-real are")
     endif()
     set(number ${CMAKE_MATCH_1})
@@ -44,9 +46,9 @@ function(tectum_codes result)
       set(kind -virtual)
     endif()
     set(virtual 80)
-    if(own)
-      set(virtual ${number}${own})
-    elseif(number GREATER_EQUAL 90)
+    if(number EQUAL 90)
+      set(virtual 90${own})
+    elseif(number GREATER 90)
       set(virtual 90)
     endif()
     if(NOT kind STREQUAL "-virtual")

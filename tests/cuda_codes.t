@@ -37,8 +37,11 @@ if grep -q "makes no code for 100 110 120" "$work/out"; then echo "ok $n - which
 else failed=1; echo "not ok $n - which is said"; fi
 gives "a new device alone, with an old one" old 120-real "$(of 90 compute_90)"
 gives "its own kind of code, with an old one" old 100a-real "$(of 90 compute_90)"
+gives "its own kind of code, of the PTX of 9.0" new "90a-real;100a-real;110a" \
+    "$(of 90a sm_90a) $(of 90 sm_100a,sm_110a,compute_90)"
 gives "a list with PTX" old "80;90a-real" "$(of 80 sm_80,compute_80) $(of 90a sm_90a)"
 gives "an older device" new 75-real refused
 gives "no number" new native refused
+gives "a family" new 100f refused
 echo "1..$n"
 exit $failed

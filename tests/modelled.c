@@ -157,16 +157,16 @@ static int registers_of(const char *begin, const char *end)
     int most = 0;
     FILE *file = fopen(TECTUM_SOURCE "/tests/cuda_registers.expected", "r");
     while (file && fgets(line, sizeof line, file)) {
-        int of[4], at = 0;
+        int of[5], at = 0;
         line[strcspn(line, "\n")] = '\0';
-        if (sscanf(line, "%*s %d %d %d %d %*d %*d %*d %*d %*d %n", of, of + 1, of + 2, of + 3,
-                   &at) != 4)
+        if (sscanf(line, "%*s %d %d %d %d %*d %*d %d %*d %n", of, of + 1, of + 2, of + 3, of + 4,
+                   &at) != 5)
             continue;
         size_t length = strlen(line), tail = strlen(end);
         if (strncmp(line + at, begin, strlen(begin)) != 0 || length < tail ||
             strcmp(line + length - tail, end) != 0)
             continue;
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 5; i++)
             most = of[i] > most ? of[i] : most;
     }
     if (file)
