@@ -325,18 +325,23 @@ static void pooling(const char *text, enum tec_status status, const char *says)
     box_remove(&box);
 }
 
-TEST(poolings_that_are_not_the_mean)
+TEST(poolings)
 {
     pooling("{\"pooling_mode_mean_tokens\":true}", TEC_OK, "");
     pooling("{\"pooling_mode\":\"mean\",\"embedding_dimension\":64}", TEC_OK, "");
     pooling(NULL, TEC_NOT_FOUND, "1_Pooling/config.json");
     pooling("[]", TEC_MALFORMED, "not an object");
-    pooling("{}", TEC_UNSUPPORTED, "only the mean");
-    pooling("{\"pooling_mode_mean_tokens\":false}", TEC_UNSUPPORTED, "only the mean");
-    pooling("{\"pooling_mode_mean_tokens\":1}", TEC_UNSUPPORTED, "only the mean");
-    pooling("{\"pooling_mode\":\"cls\"}", TEC_UNSUPPORTED, "only the mean");
+    pooling("{\"pooling_mode\":\"cls\"}", TEC_OK, "");
+    pooling("{\"pooling_mode_lasttoken\":true,\"pooling_mode_max_tokens\":false}", TEC_OK, "");
+    pooling("{}", TEC_UNSUPPORTED, "no pooling is on");
+    pooling("{\"pooling_mode_mean_tokens\":false}", TEC_UNSUPPORTED, "no pooling is on");
+    pooling("{\"pooling_mode_mean_tokens\":1}", TEC_MALFORMED, "must be true or false");
+    pooling("{\"pooling_mode\":\"max\"}", TEC_UNSUPPORTED, "pooling 'max'");
+    pooling("{\"pooling_mode\":[\"cls\"]}", TEC_UNSUPPORTED, "one word");
+    pooling("{\"pooling_mode_mean_sqrt_len_tokens\":true}", TEC_UNSUPPORTED,
+            "pooling 'pooling_mode_mean_sqrt_len_tokens'");
     pooling("{\"pooling_mode_mean_tokens\":true,\"pooling_mode_cls_token\":true}", TEC_UNSUPPORTED,
-            "only the mean");
+            "a second pooling");
     pooling("{\"pooling_mode_mean_tokens\":true,\"word_embedding_dimension\":65}", TEC_MALFORMED,
             "of 65 numbers");
     pooling("{\"pooling_mode_mean_tokens\":true,\"word_embedding_dimension\":-1}", TEC_MALFORMED,
@@ -354,6 +359,8 @@ TEST(limits_that_cannot_be)
     refused(MINI, file, "{\"max_seq_length\":2}", TEC_UNSUPPORTED, "2 tokens stand around");
     refused(MINI, file, "{\"max_seq_length\":16,\"do_lower_case\":true}", TEC_UNSUPPORTED,
             "do_lower_case");
+    refused(MINI, file, "{\"modality_config\":{\"text\":{\"method_output_name\":\"logits\"}}}",
+            TEC_UNSUPPORTED, "'logits'");
     refused(MINI, file, "nonsense", TEC_MALFORMED, file);
 }
 
@@ -368,6 +375,54 @@ TEST(a_directory_without_a_limit_has_the_models)
     e = open_at(box.dir, 0, 0);
     CHECK_INT(tec_encoder_tokens(e), ==, 188);
     close_all(e);
+    box_remove(&box);
+}
+
+TEST(a_directory_without_a_limit_may_have_the_tokenizers)
+{
+    static const struct {
+        const char *limit;
+        int tokens;
+    } of[] = {{"40", 40}, {"1000000000000000019884624838656", 188}, {"500", 188}, {"null", 188}};
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        char text[128];
+        make_dir(WIDE);
+        put("sentence_bert_config.json", "{}");
+        snprintf(text, sizeof text, "{\"model_max_length\":%s}", of[i].limit);
+        put("tokenizer_config.json", text);
+        struct tec_encoder *e = open_at(box.dir, 0, 0);
+        CHECK_INT(tec_encoder_tokens(e), ==, of[i].tokens);
+        close_all(e);
+        box_remove(&box);
+    }
+}
+
+TEST(a_prompt_of_the_directory_stands_before_every_text)
+{
+    static const char file[] = "config_sentence_transformers.json";
+    static const char said[] = "{\"default_prompt_name\":\"q\",\"prompts\":{\"q\":\"find: \"}}";
+    struct tec_encoder_text whole = text_of("find: a mug"), rest = text_of("a mug");
+    float v[2][64];
+    make_dir(MINI);
+    put(file, "{\"default_prompt_name\":null,\"prompts\":{\"q\":\"find: \"}}");
+    struct tec_encoder *e = open_at(box.dir, 0, 0);
+    REQUIRE(tec_encoder_embed(e, &whole, 1, v[0], &err) == TEC_OK);
+    close_all(e);
+    put(file, said);
+    e = open_at(box.dir, 0, 0);
+    REQUIRE(tec_encoder_embed(e, &rest, 1, v[1], &err) == TEC_OK);
+    CHECK(memcmp(v[0], v[1], sizeof v[0]) == 0);
+    close_all(e);
+    box_remove(&box);
+    refused(MINI, file, "{\"default_prompt_name\":\"q\",\"prompts\":{}}", TEC_MALFORMED,
+            "'q' is none of its prompts");
+    refused(MINI, file, "[]", TEC_MALFORMED, file);
+    make_dir(MINI);
+    put(file, said);
+    put("1_Pooling/config.json", "{\"pooling_mode\":\"mean\",\"include_prompt\":false}");
+    CHECK_INT(try_open(&e, box.dir, 0, 0), ==, TEC_UNSUPPORTED);
+    CHECK(strstr(err.message, "include_prompt") != NULL);
+    CHECK_INT(heap.live, ==, 0);
     box_remove(&box);
 }
 
@@ -403,7 +458,7 @@ TEST(configurations_that_do_not_fit)
     refused(MINI, file, CONFIG(",\"position_embedding_type\":\"relative_key\""), TEC_POLICY,
             "position_embedding_type");
     refused(MINI, file, CONFIG(",\"type_vocab_size\":3"), TEC_SHAPE, "token_type");
-    refused(MINI, file, CONFIG(",\"type_vocab_size\":0"), TEC_MALFORMED, "types");
+    refused(MINI, file, CONFIG(",\"type_vocab_size\":0"), TEC_POLICY, "type_vocab_size");
     refused(MINI, file, CONFIG(",\"layer_norm_eps\":0"), TEC_MALFORMED, "eps");
     refused(MINI, "tokenizer.json", "{}", TEC_UNSUPPORTED, "tokenizer.json");
     refused(MINI, "model.safetensors", "short", TEC_MALFORMED, "model.safetensors");

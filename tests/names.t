@@ -2,7 +2,7 @@
 # names.t - models are data: no model's name below policies/, not even in a comment; a struct, union or
 # enum tag means one thing; and a function's prefix tells its folder.
 cd "$(dirname "$0")/.." || exit 1
-names='pi0|pi05|gr00t|groot|eagle|paligemma|gemma|openvla|qwen|siglip|dinov2|minilm|mpnet|llama|smolvla|smolvlm'
+names='pi0|pi05|gr00t|groot|eagle|paligemma|gemma|openvla|qwen|siglip|dinov2|minilm|mpnet|roberta|distilbert|llama|smolvla|smolvlm'
 n=0 bad=0
 for floor in base kernels ops graph; do
     n=$((n + 1))

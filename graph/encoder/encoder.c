@@ -26,6 +26,23 @@ const struct tec_model *tec_encoder_model(const struct tec_encoder *e)
     return e->model;
 }
 
+/* Put the folder's prompt before a text, in scratch. */
+static enum tec_status add_prompt(struct tec_encoder *e, struct tec_encoder_text *text,
+                                  struct tec_error *err)
+{
+    const char *prompt = e->directory.prompt;
+    size_t n = prompt ? strlen(prompt) : 0;
+    if (n == 0)
+        return TEC_OK;
+    char *at = TEC_NEW(&e->scratch, n + text->n, char);
+    if (!at)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a text of %zu bytes", text->n);
+    memcpy(at, prompt, n);
+    memcpy(at + n, text->at, text->n);
+    *text = (struct tec_encoder_text){at, n + text->n};
+    return TEC_OK;
+}
+
 enum tec_status tec_encoder_ids(struct tec_encoder *e, struct tec_encoder_text text, int *ids,
                                 int *n, struct tec_error *err)
 {
@@ -36,6 +53,7 @@ enum tec_status tec_encoder_ids(struct tec_encoder *e, struct tec_encoder_text t
     struct tec_arena_mark empty = tec_arena_mark(&e->scratch);
     empty.used = 0;
     tec_arena_rewind(&e->scratch, empty);
+    TEC_TRY(add_prompt(e, &text, err));
     TEC_TRY(tec_tokenizer_encode(e->tokenizer, text.at, text.n, (struct tec_encode){0},
                                  ids + n_before, room, &count, &e->scratch, err));
     int inner = (int)(count < room ? count : room);
@@ -43,6 +61,15 @@ enum tec_status tec_encoder_ids(struct tec_encoder *e, struct tec_encoder_text t
     memcpy(ids + n_before + inner, after, (size_t)n_after * sizeof *ids);
     *n = n_before + inner + n_after;
     return TEC_OK;
+}
+
+/* The rows of a text whose mean is its vector; the mean of one row is that row, to the bit. */
+static struct tec_span pooled_rows(enum tec_encoder_pool pool, int first, int n)
+{
+    const struct tec_span rows[] = {[TEC_ENCODER_POOL_MEAN] = {first, n},
+                                    [TEC_ENCODER_POOL_FIRST] = {first, 1},
+                                    [TEC_ENCODER_POOL_LAST] = {first + n - 1, 1}};
+    return rows[pool];
 }
 
 /* Append a text to the forward that is being filled. */
@@ -60,7 +87,8 @@ static void add_text(struct tec_encoder *e, const int *ids, int n)
         t->rows.seq[r] = e->n_texts;
         t->rows.visible[r] = n;
     }
-    t->rows.spans[e->n_texts++] = (struct tec_span){first, n};
+    t->rows.spans[e->n_texts] = (struct tec_span){first, n};
+    t->pool[e->n_texts++] = pooled_rows(e->directory.pool, first, n);
     e->filled += n;
 }
 

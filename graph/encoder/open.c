@@ -24,7 +24,8 @@ static enum tec_status decide_limits(struct tec_encoder *e, struct tec_error *er
                         "%s/sentence_bert_config.json: max_seq_length %d; the model has positions "
                         "for %d tokens",
                         e->directory.checkpoint, said, most);
-    e->tokens = said ? said : most;
+    int usual = e->directory.usual_tokens;
+    e->tokens = said ? said : usual && usual < most ? usual : most;
     int around = tec_tokenizer_around(e->tokenizer, false, &ids) +
                  tec_tokenizer_around(e->tokenizer, true, &ids);
     if (e->tokens <= around || around == 0)

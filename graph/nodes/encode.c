@@ -1,5 +1,5 @@
 /* encode.c - texts to one vector each: embedding rows and what is added to them, the layers, the
- * mean over the rows of a text, its length. */
+ * mean over those rows of a text that are its vector, its length. */
 #include "graph/nodes/layers.h"
 #include "kernels/matrix.h"
 
@@ -22,13 +22,13 @@ static void add_rows(struct tec_lower *l, int x, const float *table, int rows, c
     tec_program_call(l->program, &call);
 }
 
-/* The mean of each text's rows of x, into `y`. */
+/* The mean of the rows of x that are each text's vector, into `y`. */
 static void pool(struct tec_lower *l, const struct tec_encode_table *t, int x, int y)
 {
     struct tec_call call = tec_call_of(TEC_OP_mean_rows, "mean");
     call.in[0] = x;
     call.out[0] = y;
-    call.args.mean.span = t->rows.spans;
+    call.args.mean.span = t->pool;
     tec_program_call(l->program, &call);
     tec_lower_tap(l, y, "pooled");
 }

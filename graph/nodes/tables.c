@@ -434,6 +434,7 @@ static void deal_encode(struct tec_dealer *d, void *table, const void *of)
     tec_deal_rows(d, &t->rows, limits->rows, limits->texts, limits->texts);
     t->ids = tec_deal_ints(d, limits->rows);
     t->place = tec_deal_ints(d, limits->rows);
+    t->pool = tec_deal(d, (size_t)limits->texts, sizeof *t->pool);
     t->n_texts = tec_deal_ints(d, 1);
     t->one = tec_deal_ints(d, 1);
 }

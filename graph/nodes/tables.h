@@ -122,9 +122,10 @@ struct tec_score_table {
 /* Texts of one forward, one after the other, each a sequence of its own; a row's slot is the row.
  */
 struct tec_encode_table {
-    struct tec_rows rows; /* spans[i]: the rows of text i */
-    int *ids;             /* [rows.max] */
-    int *place;           /* [rows.max] of the table of positions */
+    struct tec_rows rows;  /* spans[i]: the rows of text i */
+    int *ids;              /* [rows.max] */
+    int *place;            /* [rows.max] of the table of positions */
+    struct tec_span *pool; /* [texts] the rows whose mean is the text's vector */
     int *n_texts;
     int *one; /* a constant */
 };

@@ -1,6 +1,7 @@
--- BERT as a sentence encoder: all-MiniLM-L6-v2 and its kin.
+-- BERT as a sentence encoder: all-MiniLM-L6-v2, e5, bge, gte, paraphrase-multilingual-MiniLM and their kin.
+local read <const> = include("common/configuration.lua")
 return include("common/encoder_family.lua") {
-  name = "minilm", type = "bert", defaults = { vocab = 30522, positions = 512 },
+  name = "minilm", types = { bert = true }, prefix = "bert", defaults = { vocab = 30522, positions = 512 },
   sizes = {
     full  = { hidden_size = 384, num_hidden_layers = 6, num_attention_heads = 12, intermediate_size = 1536 },
     small = { hidden_size = 128, num_hidden_layers = 3, num_attention_heads = 4, intermediate_size = 512 },
@@ -15,11 +16,9 @@ return include("common/encoder_family.lua") {
   sums = function(c, before, positions)
     local kind = c.position_embedding_type
     if kind ~= nil and kind ~= "absolute" then
-      error("position_embedding_type " .. tostring(kind) .. " is not supported", 0)
+      read.refuse(c, "position_embedding_type", read.shown(kind) .. " is not supported")
     end
-    local types = c.type_vocab_size
-    if types == nil then types = 2 end
     return { position = { name = before .. "position_embeddings.weight", rows = positions, first = 0 },
-             types = { name = before .. "token_type_embeddings.weight", rows = types } }
+             types = { name = before .. "token_type_embeddings.weight", rows = read.count(c, "type_vocab_size", 2) } }
   end,
 }

@@ -1,7 +1,7 @@
 -- MPNet as a sentence encoder: all-mpnet-base-v2 and its kin. In the model's own code 32 buckets up to a
 -- distance of 128 and the padding's id 1, which is not counted among positions, are constants.
 return include("common/encoder_family.lua") {
-  name = "mpnet", type = "mpnet", defaults = { vocab = 30527, positions = 512 },
+  name = "mpnet", types = { mpnet = true }, prefix = "mpnet", defaults = { vocab = 30527, positions = 512 },
   sizes = {
     full  = { max_position_embeddings = 514, layer_norm_eps = 1e-5 },
     small = { hidden_size = 128, num_hidden_layers = 3, num_attention_heads = 4, intermediate_size = 512 },

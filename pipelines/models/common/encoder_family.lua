@@ -1,4 +1,4 @@
--- Sentence encoders of two architectures: layers whose norms stand behind their halves, positions that were
+-- Sentence encoders of four architectures: layers whose norms stand behind their halves, positions that were
 -- learned, one vector a text. `given` = { config, shapes, size, arch }. A key that config.json lacks has the
 -- default of the architecture's configuration class.
 local read <const> = include("common/configuration.lua")
@@ -8,34 +8,44 @@ local activations <const> = { gelu = "gelu_erf", gelu_new = "gelu", gelu_pytorch
 
 -- Where the tensors' names begin: published encoders leave the model's own prefix out, trainers do not.
 local function prefix(m)
-  for _, before in ipairs { "", m.type .. ".", "auto_model.", "0.auto_model." } do
+  for _, before in ipairs { "", m.prefix .. ".", "auto_model.", "0.auto_model." } do
     if given.shapes and given.shapes[before .. "embeddings.word_embeddings.weight"] then return before end
   end
   return ""
 end
 
--- m = { name, type, full, defaults, layer = names in a layer, sums(c, before) = what is added to the words'
--- rows, relative(c, before), ignored }
+-- What config.json calls the sizes, but where a model's `keys` say otherwise.
+local named <const> = { width = "hidden_size", heads = "num_attention_heads", mlp = "intermediate_size",
+                        layers = "num_hidden_layers", act = "hidden_act" }
+
+-- m = { name, types = set of model_type, prefix = of a trainer's names, sizes, defaults, keys, layers = where
+-- the layers' names begin, layer = names in a layer, sums(c, before, positions) = what is added to the words'
+-- rows, relative(c, before) }
 return function(m)
   local c = given.config
-  if c and c.model_type ~= m.type or given.shapes and not c then return false end
+  if c and not m.types[c.model_type] or given.shapes and not c then return false end
   if not c then
     if given.arch ~= m.name then return false end
     c = m.sizes[given.size] or error("size must be full, small or tiny", 0)
   end
-  local d <const> = m.defaults
-  local act = activations[c.hidden_act or "gelu"]
-  if not act then error("hidden_act must be gelu or gelu_new, is " .. tostring(c.hidden_act), 0) end
-  local width, heads = count(c, "hidden_size", 768), count(c, "num_attention_heads", 12)
+  local d <const>, key <const> = m.defaults, m.keys or named
+  local act = c[key.act] == nil and "gelu_erf" or activations[c[key.act]]
+  if not act then
+    read.refuse(c, key.act, "must be gelu or gelu_new, is " .. read.shown(c[key.act]))
+  end
+  local width, heads = count(c, key.width, 768), count(c, key.heads, 12)
   if width % heads ~= 0 then
-    error("num_attention_heads " .. heads .. " do not divide hidden_size " .. width, 0)
+    read.refuse(c, key.heads, heads .. " do not divide " .. key.width .. " " .. width)
   end
   local before <const> = prefix(m)
-  local mlp <const>, layers <const> = count(c, "intermediate_size", 3072), count(c, "num_hidden_layers", 12)
-  local eps <const> = number(c, "layer_norm_eps", 1e-12)
+  local mlp <const>, layers <const> = count(c, key.mlp, 3072), count(c, key.layers, d.layers or 12)
+  local eps <const> = m.eps or number(c, "layer_norm_eps", 1e-12)
   local relative <const> = m.relative and m.relative(c, before) or nil
+  -- The oldest files call a norm's two vectors otherwise, and some trainers still write them so.
   local function norm(g, x, name, tap)
-    return g:norm(x, { weight = name .. ".weight", bias = name .. ".bias", eps = eps, name = tap })
+    local old <const> = given.shapes and given.shapes[name .. ".gamma"]
+    return g:norm(x, { weight = name .. (old and ".gamma" or ".weight"), bias = name .. (old and ".beta" or ".bias"),
+                       eps = eps, name = tap })
   end
   local function linear(g, x, name, out, tap)
     return g:linear(x, { weight = name .. ".weight", bias = name .. ".bias", out = out, bf16 = true, name = tap })
@@ -48,7 +58,7 @@ return function(m)
   text.layers, text.width = layers, width
   text.enter = function(g, x) return norm(g, x, before .. "embeddings.LayerNorm", "first") end
   text.layer = function(g, x, i)
-    local at <const> = before .. "encoder.layer." .. i .. "."
+    local at <const> = before .. (m.layers or "encoder.layer.") .. i .. "."
     local o = { heads = heads, head_dim = width // heads, relative = relative, bf16 = true }
     for _, r in ipairs { "q", "k", "v" } do
       o[r], o[r .. "_bias"] = at .. m.layer[r] .. ".weight", at .. m.layer[r] .. ".bias"
@@ -60,5 +70,6 @@ return function(m)
     return norm(g, g:add(y, x), at .. m.layer.norm2, "norm2")
   end
   return { name = m.name, text = text,
-           ignored = { before .. "embeddings.position_ids", before .. "pooler.*", "lm_head.*", "cls.*" } }
+           ignored = { before .. "embeddings.position_ids", before .. "pooler.*", "lm_head.*", "cls.*",
+                       "vocab_transform.*", "vocab_layer_norm.*", "vocab_projector.*" } }
 end
