@@ -127,7 +127,7 @@ TEST(every_code_point_composes_as_the_reference)
             continue;
         size_t n = tec_utf8_put(one, code);
         tec_bytes_init(&out, &arena, 0);
-        tec_unicode_nfc(&out, one, n);
+        tec_unicode_form(&out, one, n, TEC_FORM_COMPOSED);
         const char *want = to[code] ? to[code] : one;
         wrong += out.failed || out.n != strlen(want) || memcmp(out.at, want, out.n) != 0;
         tec_arena_rewind(&arena, mark);
@@ -151,7 +151,7 @@ TEST(late_marks_let_no_mark_pass)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct tec_bytes out;
         tec_bytes_init(&out, &arena, 0);
-        tec_unicode_nfc(&out, texts[i][0], strlen(texts[i][0]));
+        tec_unicode_form(&out, texts[i][0], strlen(texts[i][0]), TEC_FORM_COMPOSED);
         CHECK(!out.failed && out.n == strlen(texts[i][1]) &&
               memcmp(out.at, texts[i][1], out.n) == 0);
     }
@@ -584,11 +584,11 @@ static void check_ids(const char *file, const char *text, const int *expected, s
     struct tec_arena arena;
     struct tec_tokenizer *t;
     struct tec_error err;
-    int ids[16];
+    int ids[64];
     size_t n;
     tec_arena_init(&arena, &heap);
     REQUIRE(tec_tokenizer_open_bytes(&t, file, strlen(file), TEC_TEXT_JSON, &heap, &err) == TEC_OK);
-    REQUIRE(tec_tokenizer_encode(t, text, strlen(text), (struct tec_encode){0}, ids, 16, &n, &arena,
+    REQUIRE(tec_tokenizer_encode(t, text, strlen(text), (struct tec_encode){0}, ids, 64, &n, &arena,
                                  &err) == TEC_OK);
     CHECK_INT(n, ==, n_expected);
     CHECK(n == n_expected && memcmp(ids, expected, n * sizeof *ids) == 0);
@@ -674,6 +674,66 @@ TEST(cased_text_is_cleaned_as_the_reference)
     check_ids(whole, text, cleaned, 10);
     snprintf(whole, sizeof whole, file, ",\"clean_text\":false,\"handle_chinese_chars\":false");
     check_ids(whole, text, kept, 7);
+}
+
+/* A tokenizer of bytes with a normalizer makes of `text` the bytes of `want`; "": nothing. */
+static void check_normal(const char *normalizer, const char *text, const char *want)
+{
+    struct tec_bytes file;
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    int ids[64];
+    char one[160];
+    tec_arena_init(&arena, &heap);
+    tec_bytes_init(&file, &arena, 0);
+    int n = snprintf(
+        one, sizeof one,
+        "{\"version\":\"1.0\",\"added_tokens\":[],\"normalizer\":%s,\"model\":", normalizer);
+    tec_bytes_add(&file, one, (size_t)n);
+    static const char model[] =
+        "{\"type\":\"BPE\",\"merges\":[],\"byte_fallback\":true,\"vocab\":{";
+    tec_bytes_add(&file, model, sizeof model - 1);
+    for (int b = 0; b < 256; b++) {
+        n = snprintf(one, sizeof one, "%s\"<0x%02X>\":%d", b ? "," : "", (unsigned)b, b);
+        tec_bytes_add(&file, one, (size_t)n);
+    }
+    tec_bytes_add(&file, "}}}", 4);
+    REQUIRE(!file.failed);
+    for (n = 0; want[n]; n++)
+        ids[n] = (unsigned char)want[n];
+    check_ids(file.at, text, ids, (size_t)n);
+    tec_arena_finish(&arena);
+}
+
+/* Texts are those that the normalizers of the tokenizers package 0.22.2 make; over random texts
+ * tools/tables/compare_normal.py compares the two. */
+TEST(normalizers_as_the_reference)
+{
+#define BERT(fields) "{\"type\":\"BertNormalizer\"," fields "}"
+    static const struct {
+        const char *normalizer, *text, *want;
+    } cases[] = {
+        {"{\"type\":\"NFD\"}", "\u00c5\ufb01\uac01\U00011938",
+         "A\u030a\ufb01\u1100\u1161\u11a8\U00011938"},
+        {"{\"type\":\"NFC\"}", "A\u030a\ufb01\u1100\u1161", "\u00c5\ufb01\uac00"},
+        {"{\"type\":\"NFC\"}", "\U00011935\U00011930", "\U00011935\U00011930"},
+        {"{\"type\":\"NFKD\"}", "\u00c5\ufb01\u00a0\u2460\U0001fbf0", "A\u030afi 1\U0001fbf0"},
+        {"{\"type\":\"NFKC\"}", "A\u030a\uff21\u2460\u32ff\ufdfa",
+         "\u00c5A1\u32ff\u0635\u0644\u0649 \u0627\u0644\u0644\u0647 \u0639\u0644\u064a\u0647 \u0648"
+         "\u0633\u0644\u0645"},
+        {"{\"type\":\"Lowercase\"}", "A\u0130\u0391\u03a3 \ua7da\u00df",
+         "ai\u0307\u03b1\u03c3 \ua7db\u00df"},
+        {"{\"type\":\"StripAccents\"}", "a\u0301\u00e1\u0903\u07fd", "a\u00e1\u07fd"},
+        {"{\"type\":\"Nmt\"}", "a\x01\tb\u200bc\ufeff\ufffd", "a b c  "},
+        {BERT("\"lowercase\":true,\"strip_accents\":false"), "\u00c1\u4e00\u1734",
+         "\u00e1 \u4e00 \u1734"},
+        {BERT("\"lowercase\":false,\"strip_accents\":true"), "\u00c1\u0903B", "A\u0903B"},
+        {BERT("\"lowercase\":true,\"clean_text\":false"), "\u00c1\u200b\u4e00", "a\u200b \u4e00 "},
+        {BERT("\"lowercase\":true,\"handle_chinese_chars\":false"), "\u00c1\u200b\u4e00",
+         "a\u4e00"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check_normal(cases[i].normalizer, cases[i].text, cases[i].want);
 }
 
 /* U+1DF8 is of Unicode 10, and its class is above that of U+034E. */

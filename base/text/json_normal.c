@@ -1,6 +1,7 @@
 /* json_normal.c - reads the section "normalizer" of tokenizer.json: the steps that rewrite text
  * before it is cut. */
 #include "base/text/json.h"
+#include "base/text/unicode.h"
 
 #include <string.h>
 
@@ -29,12 +30,6 @@ static enum tec_status read_text(struct tec_json *j, const json_t *object, const
     if (!text || strlen(text) > TEC_PIECE_BYTES)
         return tec_fail(err, TEC_MALFORMED, "normalizer: \"%s\" is missing or too long", key);
     return tec_tokenizer_json_text(j, text, strlen(text), out, err);
-}
-
-static enum tec_status read_nfc(struct tec_json *j, const json_t *step, struct tec_error *err)
-{
-    (void)step;
-    return new_step(j, TEC_NORMAL_NFC) ? TEC_OK : too_many(err);
 }
 
 static enum tec_status read_prepend(struct tec_json *j, const json_t *step, struct tec_error *err)
@@ -118,8 +113,20 @@ static enum tec_status read_precompiled(struct tec_json *j, const json_t *step,
     return tec_charsmap_open(&s->map, blob, size, err);
 }
 
-/* The tables are those of uncased models that clean and pad. If strip_accents is null, it takes the
- * value of lowercase. */
+/* What the tables of uncased models are not for, in steps: cleaning and padding, then no accents,
+ * then lower case. */
+static enum tec_status read_bert_steps(struct tec_json *j, bool lower, bool bare,
+                                       struct tec_error *err)
+{
+    struct tec_normal *s = bare ? new_step(j, TEC_NORMAL_FORM) : NULL; /* NFD */
+    if (bare && (!s || !(s = new_step(j, TEC_NORMAL_MARKS))))
+        return too_many(err);
+    if (bare)
+        s->bert = true;
+    return !lower || new_step(j, TEC_NORMAL_LOWER) ? TEC_OK : too_many(err);
+}
+
+/* If strip_accents is null, it takes the value of lowercase. */
 static enum tec_status read_bert(struct tec_json *j, const json_t *step, struct tec_error *err)
 {
     bool clean, pad, lower, bare;
@@ -127,18 +134,14 @@ static enum tec_status read_bert(struct tec_json *j, const json_t *step, struct 
     TEC_TRY(tec_tokenizer_json_bool(step, "handle_chinese_chars", where, true, &pad, err));
     TEC_TRY(tec_tokenizer_json_bool(step, "lowercase", where, true, &lower, err));
     TEC_TRY(tec_tokenizer_json_bool(step, "strip_accents", where, lower, &bare, err));
-    if (lower != bare || (lower && (!clean || !pad)))
-        return tec_fail(err, TEC_UNSUPPORTED, "normalizer: BertNormalizer with %s is not supported",
-                        lower != bare ? "one of lowercase and strip_accents"
-                        : !clean      ? "lowercase and without clean_text"
-                                      : "lowercase and without handle_chinese_chars");
     struct tec_normal *s = new_step(j, TEC_NORMAL_BERT);
     if (!s)
         return too_many(err);
-    s->cased = !lower;
+    s->cased =
+        !(lower && bare && clean && pad); /* else the tables of uncased models do all of it */
     s->clean = clean;
     s->pad = pad;
-    return TEC_OK;
+    return s->cased ? read_bert_steps(j, lower, bare, err) : TEC_OK;
 }
 
 static enum tec_status read_step(struct tec_json *j, const json_t *step, struct tec_error *err)
@@ -146,15 +149,35 @@ static enum tec_status read_step(struct tec_json *j, const json_t *step, struct 
     static const struct {
         const char *type;
         enum tec_status (*read)(struct tec_json *, const json_t *, struct tec_error *);
+        enum tec_normal_kind kind; /* of those without fields */
+        unsigned form;
     } kinds[] = {
-        {"NFC", read_nfc},     {"Prepend", read_prepend},         {"Replace", read_replace},
-        {"Strip", read_strip}, {"Precompiled", read_precompiled}, {"BertNormalizer", read_bert},
+        {"NFD", NULL, TEC_NORMAL_FORM, 0},
+        {"NFC", NULL, TEC_NORMAL_FORM, TEC_FORM_COMPOSED},
+        {"NFKD", NULL, TEC_NORMAL_FORM, TEC_FORM_COMPATIBLE},
+        {"NFKC", NULL, TEC_NORMAL_FORM, TEC_FORM_COMPATIBLE | TEC_FORM_COMPOSED},
+        {"Lowercase", NULL, TEC_NORMAL_LOWER, 0},
+        {"StripAccents", NULL, TEC_NORMAL_MARKS, 0},
+        {"Nmt", NULL, TEC_NORMAL_NMT, 0},
+        {"Prepend", read_prepend, 0, 0},
+        {"Replace", read_replace, 0, 0},
+        {"Strip", read_strip, 0, 0},
+        {"Precompiled", read_precompiled, 0, 0},
+        {"BertNormalizer", read_bert, 0, 0},
     };
     const char *type;
     TEC_TRY(tec_tokenizer_json_string(step, "type", where, &type, err));
-    for (size_t i = 0; type && i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(kinds[i].type, type) == 0)
+    for (size_t i = 0; type && i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kinds[i].type, type) != 0)
+            continue;
+        if (kinds[i].read)
             return kinds[i].read(j, step, err);
+        struct tec_normal *s = new_step(j, kinds[i].kind);
+        if (!s)
+            return too_many(err);
+        s->form = kinds[i].form;
+        return TEC_OK;
+    }
     return tec_fail(err, TEC_UNSUPPORTED, "normalizer type %.40s is not known",
                     type ? type : "(missing)");
 }

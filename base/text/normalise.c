@@ -13,10 +13,37 @@
 
 static const char mark[] = "\xE2\x96\x81"; /* U+2581, which stands for a space in these files */
 
-static void nfc(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
+static void form(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
+{
+    tec_unicode_form(out, text.at, text.n, step->form);
+}
+
+static void lower(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
 {
     (void)step;
-    tec_unicode_nfc(out, text.at, text.n);
+    tec_unicode_lower_each(out, text.at, text.n);
+}
+
+static void no_marks(const struct tec_normal *step, struct tec_text_span text,
+                     struct tec_bytes *out)
+{
+    for (size_t at = 0, bytes; at < text.n; at += bytes) {
+        uint32_t code = tec_utf8_get(text.at + at, &bytes);
+        if (!(step->bert ? tec_unicode_bert_mark(code) : tec_unicode_mark(code)))
+            tec_bytes_add(out, text.at + at, bytes);
+    }
+}
+
+static void nmt(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
+{
+    (void)step;
+    for (size_t at = 0, bytes; at < text.n; at += bytes) {
+        uint32_t code = tec_utf8_get(text.at + at, &bytes);
+        if (tec_unicode_nmt_space(code))
+            tec_bytes_add(out, " ", 1);
+        else if (!tec_unicode_nmt_dropped(code))
+            tec_bytes_add(out, text.at + at, bytes);
+    }
 }
 
 /* Hangul syllables are decomposed by arithmetic (Unicode 3.12); the table leaves them out. */
@@ -82,7 +109,7 @@ static void bert_cased(const struct tec_normal *step, uint32_t code, struct tec_
     /* compatibility ideographs have no class, as the tables of uncased models replace them */
     bool replaced = (code >= 0xF900 && code <= 0xFAFF) || (code >= 0x2F800 && code <= 0x2FA1F);
     bool pad = step->pad && (replaced || class & TEC_CLASS_BERT_CJK);
-    if (step->clean && class & TEC_CLASS_BERT_REMOVED && !tec_unicode_accent(code))
+    if (step->clean && class & TEC_CLASS_BERT_REMOVED && !tec_unicode_bert_mark(code))
         return;
     if (step->clean && class & TEC_CLASS_BERT_SPACE)
         text = (struct tec_text_span){" ", 1};
@@ -273,13 +300,11 @@ enum tec_status tec_normalise(const struct tec_normal *steps, int n_steps,
 {
     static void (*const run[])(const struct tec_normal *, struct tec_text_span,
                                struct tec_bytes *) = {
-        [TEC_NORMAL_NFC] = nfc,
-        [TEC_NORMAL_BERT] = bert,
-        [TEC_NORMAL_PREPEND] = prepend,
-        [TEC_NORMAL_REPLACE] = replace,
-        [TEC_NORMAL_RUNS] = runs,
-        [TEC_NORMAL_STRIP] = strip,
-        [TEC_NORMAL_PRECOMPILED] = precompiled,
+        [TEC_NORMAL_FORM] = form,       [TEC_NORMAL_LOWER] = lower,
+        [TEC_NORMAL_MARKS] = no_marks,  [TEC_NORMAL_NMT] = nmt,
+        [TEC_NORMAL_BERT] = bert,       [TEC_NORMAL_PREPEND] = prepend,
+        [TEC_NORMAL_REPLACE] = replace, [TEC_NORMAL_RUNS] = runs,
+        [TEC_NORMAL_STRIP] = strip,     [TEC_NORMAL_PRECOMPILED] = precompiled,
         [TEC_NORMAL_MODEL] = model,
     };
     size_t limit = 64 * text.n + 4096;

@@ -10,7 +10,10 @@
 #include <stdbool.h>
 
 enum tec_normal_kind {
-    TEC_NORMAL_NFC,
+    TEC_NORMAL_FORM,        /* of Unicode: `form` */
+    TEC_NORMAL_LOWER,       /* each character for itself */
+    TEC_NORMAL_MARKS,       /* no combining marks; `bert`: those that BERT means */
+    TEC_NORMAL_NMT,         /* no control characters, odd white space as spaces */
     TEC_NORMAL_BERT,        /* clean, pad ideographs, and unless `cased` lower case, no accents */
     TEC_NORMAL_PREPEND,     /* `to` before text that is not empty */
     TEC_NORMAL_REPLACE,     /* every `from` by `to` */
@@ -24,6 +27,8 @@ struct tec_normal {
     enum tec_normal_kind kind;
     struct tec_text_span from, to;
     struct tec_charsmap map;
+    unsigned form;                            /* FORM: bits of enum tec_unicode_form */
+    bool bert;                                /* MARKS */
     bool left, right;                         /* STRIP */
     bool cased, clean, pad;                   /* BERT */
     bool dummy, extra_removed, escaped, tail; /* MODEL: add_dummy_prefix, remove_extra_whitespaces,

@@ -1,4 +1,4 @@
-/* unicode.h - classes of code points, canonical composition, and lower case. */
+/* unicode.h - classes of code points, normal forms, and lower case. */
 #ifndef TEC_BASE_TEXT_UNICODE_H
 #define TEC_BASE_TEXT_UNICODE_H
 
@@ -28,9 +28,6 @@ unsigned tec_unicode_class(uint32_t code);
 /* Letters, marks, digits, connectors: \w of a regular expression. */
 bool tec_unicode_word(uint32_t code);
 
-/* A mark that takes no place of its own (category Mn). */
-bool tec_unicode_accent(uint32_t code);
-
 /* Lower case without accents, padded when it is an ideograph; NULL when the code point stays. */
 const char *tec_unicode_bare(uint32_t code);
 
@@ -38,9 +35,24 @@ const char *tec_unicode_bare(uint32_t code);
  * the exchange sort of utf8proc, which hostile text makes quadratic. false: no memory. */
 bool tec_unicode_order(int32_t *codes, size_t n, struct tec_arena *scratch);
 
-/* Append the NFC form of valid UTF-8. Unicode 14 (utf8proc), marks in the order of Unicode 9, as
- * the reference has them. */
-void tec_unicode_nfc(struct tec_bytes *out, const char *text, size_t n);
+/* Bits of a normal form: NFD is 0, NFC composed, NFKD compatible, NFKC both. */
+enum tec_unicode_form { TEC_FORM_COMPOSED = 1 << 0, TEC_FORM_COMPATIBLE = 1 << 1 };
+
+/* Append a normal form of valid UTF-8, with the tables of the reference (tokenizers 0.22.2: Unicode
+ * 9, to which later marks are letters). */
+void tec_unicode_form(struct tec_bytes *out, const char *text, size_t n, unsigned form);
+
+/* The reference's combining marks: all categories of them, and those that its BERT drops. */
+bool tec_unicode_mark(uint32_t code);
+bool tec_unicode_bert_mark(uint32_t code);
+
+/* What its Nmt drops, and what it makes a space. */
+bool tec_unicode_nmt_dropped(uint32_t code);
+bool tec_unicode_nmt_space(uint32_t code);
+
+/* Append valid UTF-8 with each character in lower case for itself, as the reference's Lowercase:
+ * no letter looks at those around it. */
+void tec_unicode_lower_each(struct tec_bytes *out, const char *text, size_t n);
 
 /* Append the text in lower case, as Python's str.lower: the full mapping of Unicode 14, with the
  * two letters that are more than a table: U+0130 becomes two, and a capital sigma at the end of a
