@@ -2,8 +2,8 @@
  * makes, whose inputs it reads.
  *
  * Runs at load. `robot` declares the only one, and all inputs are its; of `robots` each has a name,
- * and NAME/... are its inputs. A chain that makes actions belongs to
- * the robot whose inputs its prefill reads; another may read those of several. */
+ * and NAME/... are its inputs. A chain that makes actions belongs to the robot whose inputs its
+ * prefill reads; another may read those of several. */
 #include "graph/load/loader.h"
 #include "graph/transform/robot.h"
 

@@ -47,8 +47,8 @@ static void find_states(struct tec_secondary_reader *r, const struct tec_session
     }
 }
 
-/* The template that the prefill names; else the robot's for one that reads the state, else "plain".
- */
+/* The template that the prefill names; else for one that reads a state the first robot's, else
+ * "plain". */
 static enum tec_status find_template(struct tec_secondary_reader *r,
                                      const struct tec_session_options *o, struct tec_arena *arena,
                                      struct tec_error *err)
