@@ -116,6 +116,23 @@ TEST(other_devices_take_tiles_that_leave_no_processor_idle)
     CHECK(is(&g.items[0], "rows_128", 5, 20, 1));
 }
 
+/* 13 tiles of rows by 16 of columns on 128 processors: two waves of 512 steps and 2 around them are
+ * more than seven of 128, 2 and 4, and 8 for the sums. 9 by 16 are two waves, too, and 576 blocks
+ * five. Of 2048 k two waves of 66 are less than seven of 22. */
+TEST(splits_are_blocks_where_that_takes_fewer_steps)
+{
+    struct tec_gemm_args a = {.max_rows = 820, .n = 2048, .k = 16384};
+    struct grids g = product(&ada, &a);
+    REQUIRE(g.n == 1);
+    CHECK(is(&g.items[0], "rows_64", 13, 16, 4));
+    a.max_rows = 532;
+    g = product(&ada, &a);
+    CHECK(is(&g.items[0], "rows_64", 9, 16, 4));
+    a = (struct tec_gemm_args){.max_rows = 820, .n = 2048, .k = 2048};
+    g = product(&ada, &a);
+    CHECK(is(&g.items[0], "rows_64", 13, 16, 1));
+}
+
 /* 64 rows of 256 columns, with 64 keys and values, take 158,048 bytes of shared memory. */
 TEST(large_tiles_of_attention_go_where_their_memory_is)
 {

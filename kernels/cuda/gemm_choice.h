@@ -208,8 +208,23 @@ static inline enum gemm_tile_id gemm_few(const enum gemm_tile_id ids[3], const s
     return GEMM_NONE;
 }
 
+/* Whether blocks for the splits are done before as many blocks that walk over them, counted in
+ * steps of a tile that multiplies bound: each wave of blocks has what is around its steps, a block
+ * of a split its sums to leave and to be added up, and the last one of a tile all of them. So 192
+ * tiles on 128 processors take three waves of halves, not two of which the second is half empty. */
+enum { SHARE_AROUND = 2, SHARE_LEFT = 4, SHARE_ADDED = 2 };
+static inline bool gemm_shares(enum gemm_tile_id id, const struct gemm_ask *ask,
+                               const struct split *split, const struct tec_cuda_facts *f)
+{
+    int tiles = gemm_tile_count(id, ask->rows, ask->places), step = gemm_tiles[id].k / 16;
+    long long walk = ceil_div(split->blocks, step) + SHARE_AROUND;
+    long long part = split->each / step + SHARE_AROUND + SHARE_LEFT;
+    return ceil_div(tiles * split->count, f->processors) * part + SHARE_ADDED * split->count <
+           ceil_div(tiles, f->processors) * walk;
+}
+
 /* Tiles are as large as leaves no processor idle; splits become blocks with few rows, and with many
- * where tiles alone would leave half of the device idle. */
+ * where tiles alone would leave half of the device idle, or take more steps. */
 static inline struct gemm_choice gemm_choose_mma(const struct gemm_ask *ask,
                                                  const struct tec_cuda_facts *f)
 {
@@ -230,10 +245,11 @@ static inline struct gemm_choice gemm_choose_mma(const struct gemm_ask *ask,
         return c;
     }
     int tiles = gemm_tile_count(small, ask->rows, ask->places);
-    bool idle = ask->rows <= 64 || tiles * 2 <= f->processors;
+    bool share =
+        ask->rows <= 64 || tiles * 2 <= f->processors || gemm_shares(small, ask, &c.split, f);
     if (tiles * c.split.count < f->processors && gemm_fits(GEMM_rows_64_narrow, ask, &c.split, f)) {
         c.tile = GEMM_rows_64_narrow;
-    } else if (c.split.count == 1 || (idle && gemm_fits(small, ask, &c.split, f))) {
+    } else if (c.split.count == 1 || (share && gemm_fits(small, ask, &c.split, f))) {
         c.tile = small;
     } else if (!ask->norm) {
         c.tile = small;
