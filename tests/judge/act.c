@@ -59,6 +59,7 @@ static enum tec_status plan(struct tec_act *a, bool taps, struct tec_error *err)
     const struct tec_plan_spec spec = {.frame_tokens = tec_model_encoded(a->pi.model),
                                        .n_actions = 1,
                                        .actions = {{.steps = 1}},
+                                       .round = a->pi.v->round,
                                        .taps = taps,
                                        .whole = taps};
     const struct tec_plan_inputs in = {.spec = &spec,

@@ -13,13 +13,16 @@
 enum { MAX_DEPTH = 8, MAX_CASES = 4096 };
 
 struct verify_options {
-    int dtype;
+    int dtype, round;
     const char *adapter, *certify;
 };
 
 static const struct tec_option options[] = {
     {"dtype", 0, TEC_OPTION_WORD, "f32|bf16", "what the engine computes in; f32",
      offsetof(struct verify_options, dtype), 0, 0},
+    {"round", 0, TEC_OPTION_WORD, "none|bf16",
+     "of bf16 plans: what products read is rounded, as model.round says of a pipeline; none",
+     offsetof(struct verify_options, round), 0, 0},
     {"adapter", 0, TEC_OPTION_TEXT, "DIR",
      "a LoRA adapter (PEFT) to merge into the checkpoint of each case",
      offsetof(struct verify_options, adapter), 0, 0},
@@ -82,6 +85,7 @@ static void judge_case(struct walk *w, const char *dir, FILE *out, bool text,
     struct tec_error err = {0};
     tec_arena_init(&arena, w->call->heap);
     struct tec_verify v = {.dtype = o->dtype ? "bf16" : "f32",
+                           .round = o->round != 0,
                            .root = w->call->root,
                            .adapter = o->adapter,
                            .device = w->device,
@@ -172,8 +176,14 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     const struct verify_options *o = call->options;
     struct walk w = {.call = call};
+    if (o->round && (!o->dtype || o->certify))
+        return tec_fail(err, TEC_INVALID,
+                        o->certify ? "--round: a certificate is of plans that do not round"
+                                   : "--round: without --dtype bf16 there is nothing to round");
     struct tec_error none; /* a case may need no shipped file; one that does names it */
-    (void)tec_cli_need_root(call, &none);
+    enum tec_status root = tec_cli_need_root(call, &none);
+    if (root != TEC_OK && call->shared.root)
+        return tec_fail(err, root, "%s", none.message);
     TEC_TRY(tec_cli_device_choice(call, &w.device, err));
     enum tec_status status = TEC_OK;
     for (int i = 0; i < call->args.n && status == TEC_OK; i++)

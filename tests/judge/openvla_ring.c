@@ -97,6 +97,7 @@ static enum tec_status plan(struct ring_judge *j, bool shifts, bool gathers, str
                                        .max_k = 1,
                                        .n_batches = 1,
                                        .batches = {j->stages - 1},
+                                       .round = j->pi->v->round,
                                        .taps = true,
                                        .whole = true};
     const struct tec_plan_inputs in = {.spec = &spec,

@@ -149,6 +149,7 @@ enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps
         .n_batches = request_slots > 1 ? 2 : 1,
         .batches = {1, request_slots},
         .max_k = new_tokens,
+        .round = pi->v->round,
         .taps = taps,
         .whole = taps};
     const struct tec_plan_inputs in = {.spec = &spec,
