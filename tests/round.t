@@ -36,5 +36,12 @@ for pipeline in pi05_aloha smolvla_so100 groot_gr1 groot_n17_libero openvla_brid
         cmp "$W/b" "$W/c" >"$W/err" 2>&1
     ok $? "$pipeline, with random weights"
 done
+V="verify --device cpu tests/golden/smolvla/selfattn"
+"$T" $V --dtype bf16 >"$W/a" 2>"$W/err" && "$T" $V --dtype bf16 --round bf16 >"$W/b" 2>"$W/err" && ! cmp -s "$W/a" "$W/b"
+ok $? "verify --round bf16: other errors, within bounds"
+"$T" $V --round bf16 >"$W/out" 2>"$W/err"; [ $? -ne 0 ] && grep -q "without --dtype bf16 there is nothing to round" "$W/err" && ! [ -s "$W/out" ]
+ok $? "of an f32 plan it is refused"
+"$T" $V --root "$W" >"$W/out" 2>"$W/err"; [ $? -ne 0 ] && grep -q "holds no pipelines/" "$W/err" && ! [ -s "$W/out" ]
+ok $? "verify says that a root holds nothing"
 echo "1..$n"
 exit $failed
