@@ -9,7 +9,9 @@ log=build/demo-build.log
 command -v ninja >/dev/null 2>&1 && export CMAKE_GENERATOR=Ninja # of a build that is new
 begin=$(date +%s)
 echo "demo: building build/release/tectum (what the compiler says: $log)"
-if ! { cmake --preset release &&
+configure="cmake --preset release" # of a build that is new; one that is there keeps what it was configured with
+[ ! -f build/release/CMakeCache.txt ] || configure="cmake build/release"
+if ! { $configure &&
     cmake --build --preset release --target tectum -j"$(nproc 2>/dev/null || echo 2)"; } >"$log" 2>&1
 then
     grep -E 'error|Error' "$log" | head -n 20 >&2 || true
