@@ -4,6 +4,7 @@
  * is allocated. */
 #include "base/nearest.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -56,7 +57,8 @@ const char *tec_nearest(const char *word, const char *const *names, int n)
     int limit = tec_near_limit(word);
     for (int i = 0; i < n; i++) {
         int d = names[i] ? tec_word_distance(word, names[i], limit) : limit + 1;
-        if (d > limit)
+        bool common = names[i] && (d < (int)strlen(word) || d < (int)strlen(names[i]));
+        if (d > limit || !common)
             continue;
         best = names[i];
         limit = d - 1; /* only a nearer name replaces it */

@@ -459,6 +459,9 @@ TEST(nearest_names)
     CHECK_STR(tec_nearest("deocde", names, 5), "decode");
     CHECK(tec_nearest("memory", names, 5) == NULL);
     CHECK_STR(tec_nearest("vk", names, 5), "kv");
+    CHECK_STR(tec_nearest("k", names, 5), "kv");
+    static const char *const letters[] = {"k"};
+    CHECK(tec_nearest("a", letters, 1) == NULL);
     CHECK_INT(tec_word_distance("", "abc", 9), ==, 3);
     CHECK_INT(tec_word_distance("kitten", "sitting", 9), ==, 3);
     CHECK_INT(tec_word_distance("kitten", "sitting", 1), ==, 2);
