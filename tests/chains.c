@@ -1,5 +1,6 @@
 /* chains.c - several prefills in one pipeline: what each chain makes is what it makes alone,
  * pictures of an observation outlive its frame, and the weights of a model are there once. */
+#include "graph/load/pipeline_texts.h"
 #include "graph/run/engine/engine.h"
 #include "tests/loop_frame.h"
 #include "tests/stage_work.h"

@@ -324,7 +324,12 @@ struct tec_decl_memory {
 
 /* use { } */
 struct tec_decl_policy {
-    struct tec_where where;
+    struct tec_where where, where_name;
+    int n_places; /* of parameters */
+    const struct tec_decl_param {
+        const char *name;
+        struct tec_where where;
+    } * places;
     const char *name;     /* built in, or a path to a .lua file */
     const json_t *params; /* an object, or NULL */
 };
@@ -465,13 +470,6 @@ bool tec_pipeline_with_prefill(const struct tec_pipeline *p, const struct tec_de
 /* May a decision leave it out of a frame whose prefill other actions stand on? That prefill is then
  * a launch of its own. */
 bool tec_pipeline_leaves_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action);
-/* slots.c: request slots of each session, of all of a chain's. Those that a node's texts take;
- * NULL: all of them. */
-struct tec_decl_slots {
-    int first, n;
-};
-struct tec_decl_slots tec_pipeline_slots(const struct tec_pipeline *p, int chain,
-                                         const struct tec_decl_node *node);
 /* Index of the node with this name, or -1. */
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 /* The node that frames are made for: the first of actions, else the first hard one, else the first

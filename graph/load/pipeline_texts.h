@@ -66,6 +66,19 @@ bool tec_pipeline_keeps_keys(const struct tec_pipeline *p, const struct tec_decl
 bool tec_pipeline_behind(const struct tec_pipeline *p, const struct tec_decl_node *text);
 double tec_pipeline_behind_due(const struct tec_pipeline *p, int chain);
 
+/* slots.c: request slots of each session, of all of a chain's. Those that a node's texts take;
+ * NULL: all of them. */
+struct tec_decl_slots {
+    int first, n;
+};
+struct tec_decl_slots tec_pipeline_slots(const struct tec_pipeline *p, int chain,
+                                         const struct tec_decl_node *node);
+
+/* check_policy.c: the frames after which the next text of a node ends the one before, where its
+ * trigger counts them; 0: nothing ends it so, or it is made within its frame, or a draft proposes
+ * its tokens. */
+int tec_pipeline_superseded(const struct tec_pipeline *p, const struct tec_decl_node *n);
+
 /* check_policy.c: adds W114 to `d` where text without a hard deadline stands beside a hard one and
  * `policy` (NULL: the pipeline's own) is the default plan, which never runs such text. */
 struct tec_diagnostics;

@@ -24,6 +24,25 @@ static struct tec_where where_section(const struct tec_loader *ld, const char *n
     return tec_where_thing(ld, &top);
 }
 
+/* A policy is opened by who runs the pipeline, and refuses its name or a parameter then. */
+static void keep_params(struct tec_loader *ld, const struct tec_decl_entry *use)
+{
+    struct tec_decl_policy *policy = &ld->pipeline->policy;
+    const struct tec_decl_entry *params = use ? tec_decl_value_find(use->value, "params") : NULL;
+    if (use)
+        policy->where_name = tec_where_field(ld, use, "name");
+    int n = params ? params->value->n : 0;
+    struct tec_decl_param *places = TEC_NEW(ld->arena, (size_t)n + 1, struct tec_decl_param);
+    if (!tec_loader_has(ld, places))
+        return;
+    for (int i = 0; i < n; i++) {
+        const struct tec_decl_entry *e = &params->value->entries[i];
+        if (e->key)
+            places[policy->n_places++] = (struct tec_decl_param){e->key, tec_where_value(ld, e)};
+    }
+    policy->places = places;
+}
+
 /* Keeps places of fields that the compiler judges: an overlay or --set may have written them, not
  * the base file. */
 static void keep_places(struct tec_loader *ld)
@@ -47,6 +66,7 @@ static void keep_places(struct tec_loader *ld)
     }
     for (int i = 0; i < p->n_nodes; i++)
         nodes[i].where_template = tec_where_field(ld, &ld->nodes[i], "template");
+    keep_params(ld, section(ld, "policy"));
     p->guard.where_fallback = tec_where_field(ld, section(ld, "guard"), "fallback");
 }
 

@@ -147,6 +147,13 @@ int tec_host_enter(lua_State *L);
 /* Write all parameters into the table on top. */
 void tec_host_write_params(lua_State *L, const struct tec_policy *policy);
 
+/* Set parameters before the first frame. The failure names every value that is wrong, as far as a
+ * message has room; its status is the first one's: TEC_NOT_FOUND for an unknown name, TEC_INVALID
+ * for a value that is not allowed, or NaN, which stands for what is no number. */
+enum tec_status tec_host_take_values(struct tec_policy *policy,
+                                     const struct tec_param_value *values, int n,
+                                     struct tec_error *err);
+
 /* Take over what other threads have posted. */
 void tec_host_take_params(struct tec_policy *policy);
 

@@ -4,6 +4,7 @@
 #include "policies/host/host.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 void tec_host_write_params(lua_State *L, const struct tec_policy *policy)
@@ -44,6 +45,9 @@ static enum tec_status check(const struct tec_policy *policy, const char *name, 
                         near ? "'?" : "");
     }
     const struct tec_param *param = &policy->params[at];
+    if (isnan(value))
+        return tec_fail(err, TEC_INVALID, "parameter '%s' of policy '%s' is not a number", name,
+                        policy->name);
     if (!(value >= param->min && value <= param->max))
         return tec_fail(err, TEC_INVALID,
                         "parameter '%s' of policy '%s' is %g, allowed is %g to %g", name,
@@ -63,6 +67,36 @@ enum tec_status tec_policy_set_param(struct tec_policy *policy, const char *name
     policy->params[at].value = value;
     policy->params_moved = true;
     return TEC_OK;
+}
+
+/* Append a mistake to those before it; of what finds no room only that there is more. */
+static void append(struct tec_error *all, const char *mistake)
+{
+    static const char more[] = "; and more";
+    size_t used = strlen(all->message), room = sizeof all->message - used;
+    bool ended = used >= sizeof more && strcmp(all->message + used - sizeof more + 1, more) == 0;
+    if (ended)
+        return;
+    bool fits = strlen(mistake) + 2 + sizeof more <= room;
+    snprintf(all->message + used, room, "%s%.*s", fits && used ? "; " : "", (int)room - 3,
+             fits ? mistake : more);
+}
+
+enum tec_status tec_host_take_values(struct tec_policy *policy,
+                                     const struct tec_param_value *values, int n,
+                                     struct tec_error *err)
+{
+    enum tec_status status = TEC_OK;
+    struct tec_error all = {.message = ""};
+    for (int i = 0; i < n; i++) {
+        struct tec_error one = {.message = ""};
+        enum tec_status of = tec_policy_set_param(policy, values[i].name, values[i].value, &one);
+        if (of == TEC_OK)
+            continue;
+        append(&all, one.message);
+        status = status == TEC_OK ? of : status;
+    }
+    return status == TEC_OK ? TEC_OK : tec_fail(err, status, "%s", all.message);
 }
 
 enum tec_status tec_policy_post_param(struct tec_policy *policy, const char *name, double value,

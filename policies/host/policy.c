@@ -109,8 +109,7 @@ static enum tec_status prepare(struct tec_policy *policy, const struct tec_param
     lua_State *L = tec_lua_state(policy->lua);
     TEC_TRY(check_state(policy, err));
     TEC_TRY(tec_host_build(policy, tec_host_views, 0, err));
-    for (int i = 0; i < n_params; i++)
-        TEC_TRY(tec_policy_set_param(policy, params[i].name, params[i].value, err));
+    TEC_TRY(tec_host_take_values(policy, params, n_params, err));
     TEC_TRY(tec_host_build(policy, tec_host_set_params, 0, err));
     policy->params_moved = false;
     if (policy->has[TEC_HOOK_setup])

@@ -144,10 +144,9 @@ static enum tec_status from_file(struct values *values, const json_t *params, st
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)params, name, value)
     {
-        if (!json_is_number(value))
-            return tec_fail(err, TEC_MALFORMED, "parameter '%s' of the policy is not a number",
-                            name);
-        TEC_TRY(set_value(values, name, json_number_value(value), err));
+        /* the policy tells of what is no number, beside what else is wrong */
+        double number = json_is_number(value) ? json_number_value(value) : (double)NAN;
+        TEC_TRY(set_value(values, name, number, err));
     }
     return TEC_OK;
 }

@@ -4,11 +4,38 @@
 #include "graph/load/pipeline_texts.h"
 #include "tools/api/topology.h"
 
+#include <math.h>
+
 /* A policy that a pipeline names at that place cannot be used: an error of the file. */
 static void refuse_policy(struct tec_diagnostics *d, struct tec_where where, enum tec_status status,
                           const char *message)
 {
     tec_diagnostics_add(d, status == TEC_NOT_FOUND ? TEC_E021 : TEC_E011, where, "%s", message);
+}
+
+/* The parameters that the file gives its policy: each that is wrong is told at its place. False:
+ * none is, or the policy cannot be opened without them either. */
+static bool refuse_params(struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                          const struct tec_topology *topology, struct tec_diagnostics *d)
+{
+    struct tec_pipeline bare = *pipeline;
+    struct tec_policy *policy = NULL;
+    struct tec_error why;
+    int before = d->n_errors;
+    bare.policy.params = NULL;
+    if (tec_open_policy(&policy, &bare, NULL, call->root, topology, NULL, 0, call->heap, &why) !=
+        TEC_OK)
+        return false;
+    for (int i = 0; policy && i < pipeline->policy.n_places; i++) {
+        const struct tec_decl_param *param = &pipeline->policy.places[i];
+        const json_t *value = json_object_get(pipeline->policy.params, param->name);
+        double number = json_is_number(value) ? json_number_value(value) : (double)NAN;
+        enum tec_status status = tec_policy_set_param(policy, param->name, number, &why);
+        if (status != TEC_OK)
+            refuse_policy(d, param->where, status, why.message);
+    }
+    tec_policy_close(policy);
+    return d->n_errors > before;
 }
 
 /* The policy that takes over when the other one fails. */
@@ -42,11 +69,12 @@ enum tec_status tec_cli_check_policies(struct tec_invocation *call,
     enum tec_status status =
         tec_open_policy(&policy, pipeline, call->shared.policy, call->root, &topology,
                         call->shared.param.item, call->shared.param.n, call->heap, &mine);
-    struct tec_where where = pipeline->policy.where.file ? pipeline->policy.where : pipeline->where;
+    struct tec_where where =
+        pipeline->policy.where_name.file ? pipeline->policy.where_name : pipeline->where;
     bool ours = status == TEC_NO_MEMORY && atomic_load(&call->heap->refused) != refused;
     if ((call->shared.policy || ours) && status != TEC_OK) /* else it passed a limit of its own */
         return tec_fail(err, status, "%s", mine.message);
-    if (status != TEC_OK)
+    if (status != TEC_OK && !refuse_params(call, pipeline, &topology, d))
         refuse_policy(d, where, status, mine.message);
     tec_pipeline_check_policy(pipeline, call->shared.policy, d);
     tec_policy_close(policy);
