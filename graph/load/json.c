@@ -42,6 +42,16 @@ static struct tec_where parse_place(struct tec_loader *ld, const char *text)
     return where;
 }
 
+static void unknown_kind(struct tec_loader *ld, const struct tec_decl_entry *e, const char *kind)
+{
+    const char *names[TEC_CONSTRUCTORS];
+    for (int i = 0; i < TEC_CONSTRUCTORS; i++)
+        names[i] = tec_constructors[i].word;
+    struct tec_diagnostic *d =
+        tec_diagnostics_add(ld->d, TEC_E002, tec_where_value(ld, e), "unknown kind '%.80s'", kind);
+    tec_diagnostics_meant(ld->d, d, kind, names, TEC_CONSTRUCTORS);
+}
+
 /* `kind` and `at` describe the table they stand in. */
 static bool read_mark(struct reader *r, struct tec_decl_value *table,
                       const struct tec_decl_entry *e, const json_t *json)
@@ -57,8 +67,7 @@ static bool read_mark(struct reader *r, struct tec_decl_value *table,
     table->tag = tec_constructor_find(json_string_value(json));
     table->flag = table->tag == TEC_CON_NONE;
     if (table->flag)
-        tec_diagnostics_add(r->ld->d, TEC_E002, tec_where_value(r->ld, e), "unknown kind '%.80s'",
-                            json_string_value(json));
+        unknown_kind(r->ld, e, json_string_value(json));
     return true;
 }
 

@@ -33,14 +33,27 @@ static bool is_named_list(const struct tec_decl_value *v)
     return true;
 }
 
+/* Help for a word that is no name of a list: the one that was probably meant. */
+static void help_names(struct tec_loader *ld, struct tec_diagnostic *d, const char *word,
+                       const struct tec_decl_value *list)
+{
+    const char *names[64];
+    int n = 0;
+    for (int i = 0; i < list->n && n < 64; i++)
+        names[n++] = name_of(list->entries[i].value);
+    tec_diagnostics_meant(ld->d, d, word, names, n);
+}
+
 static struct tec_decl_value *remove_named(struct tec_loader *ld, struct tec_decl_value *out,
                                            const struct tec_decl_entry *change)
 {
     const char *name = name_of(change->value);
     int at = find_named(out, name);
     if (at < 0) {
-        tec_diagnostics_add(ld->d, TEC_E021, tec_where_value(ld, change),
-                            "there is no '%.80s' to leave out", name);
+        help_names(ld,
+                   tec_diagnostics_add(ld->d, TEC_E021, tec_where_value(ld, change),
+                                       "there is no '%.80s' to leave out", name),
+                   name, out);
         return out;
     }
     memmove(&out->entries[at], &out->entries[at + 1],
@@ -127,8 +140,14 @@ static void remove_field(struct tec_loader *ld, struct tec_decl_value *out,
         return;
     }
     if (at == out->n) {
-        tec_diagnostics_add(ld->d, TEC_E021, tec_where_value(ld, change),
-                            "there is no field '%.80s' to leave out", change->key);
+        const char *keys[64];
+        int n = 0;
+        for (int i = 0; i < out->n && n < 64; i++)
+            keys[n++] = out->entries[i].key;
+        struct tec_diagnostic *d =
+            tec_diagnostics_add(ld->d, TEC_E021, tec_where_value(ld, change),
+                                "there is no field '%.80s' to leave out", change->key);
+        tec_diagnostics_meant(ld->d, d, change->key, keys, n);
         return;
     }
     memmove(&out->entries[at], &out->entries[at + 1],
@@ -323,16 +342,12 @@ static int pick(const struct tec_decl_value *list, const char *path, size_t n, s
 static struct tec_decl_entry *unknown_item(struct tec_loader *ld, const struct setting *s,
                                            const struct tec_decl_value *list, const char *path)
 {
-    const char *names[64];
-    int n = 0;
-    for (int i = 0; i < list->n && n < 64; i++)
-        names[n++] = name_of(list->entries[i].value);
     size_t length = strcspn(path, ".=");
     char word[101];
     snprintf(word, sizeof word, "%.*s", (int)(length > 100 ? 100 : length), path);
     struct tec_diagnostic *d = tec_diagnostics_add(ld->d, TEC_E021, part(s, path, length),
                                                    "there is nothing called '%s'", word);
-    tec_diagnostics_meant(ld->d, d, word, names, n);
+    help_names(ld, d, word, list);
     return NULL;
 }
 

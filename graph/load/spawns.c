@@ -150,6 +150,31 @@ static void check_age(struct tec_loader *ld, int i)
     tec_diagnostics_help(ld->d, d, "every(n) renews it");
 }
 
+/* Help for a trigger whose value is not what it could be: the name that was probably meant, of the
+ * node's prefix (NULL: a prefill has none) and what its prefill reads, else what that is. */
+static void help_value(struct tec_loader *ld, struct tec_diagnostic *d, const char *value,
+                       const char *prefix, const struct tec_decl_node *writer)
+{
+    const char *names[64] = {NULL}, *all = "";
+    int n = 0;
+    if (prefix)
+        names[n++] = prefix;
+    for (int i = 0; writer && i < writer->reads.n && n < 64; i++)
+        if (writer->reads.item[i].name &&
+            value_read(ld->pipeline, writer, writer->reads.item[i].name))
+            names[n++] = writer->reads.item[i].name;
+    for (int i = prefix ? 1 : 0; i < n && all; i++)
+        all = tec_arena_printf(ld->scratch, "%s%s'%.60s'", all, *all ? ", " : "", names[i]);
+    if (tec_diagnostics_meant(ld->d, d, value, names, n))
+        return;
+    if (prefix)
+        tec_diagnostics_help(ld->d, d,
+                             "on_change takes its prefix, '%s', or what its prefill reads%s%s",
+                             prefix, all && *all ? ": " : "", all ? all : "");
+    else
+        tec_diagnostics_help(ld->d, d, "it reads %s", all && *all ? all : "nothing");
+}
+
 /* A prefill's own trigger: its rate, or that what it reads changes. */
 static void check_prefill(struct tec_loader *ld, int i)
 {
@@ -164,8 +189,10 @@ static void check_prefill(struct tec_loader *ld, int i)
                             "a prefill runs every(n) frames or on_change(): requests from outside "
                             "are a decode node's");
     else if (s->value && !value_read(p, n, s->value))
-        tec_diagnostics_add(ld->d, TEC_E024, where, "'%s' does not read '%s'",
-                            n->name ? n->name : "prefill", s->value);
+        help_value(ld,
+                   tec_diagnostics_add(ld->d, TEC_E024, where, "'%s' does not read '%s'",
+                                       n->name ? n->name : "prefill", s->value),
+                   s->value, NULL, n);
     else
         check_age(ld, i);
 }
@@ -234,8 +261,7 @@ static void check_value(struct tec_loader *ld, int i)
         ld->d, known ? TEC_E024 : TEC_E021, tec_where_field(ld, &ld->nodes[i], "spawn"),
         known ? "'%s' does not begin behind '%s'" : "'%s' starts on '%s', which is not declared",
         n->name ? n->name : "decode", value);
-    tec_diagnostics_help(ld->d, d, "on_change takes its prefix, '%s', or what its prefill reads",
-                         kv);
+    help_value(ld, d, value, kv, tec_pipeline_writer(p, prefix));
 }
 
 /* Fill in what a decode node over a kv.frame does without saying so. */

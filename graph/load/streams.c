@@ -26,15 +26,19 @@ void tec_make_streams(struct tec_loader *ld)
 void tec_set_stream(struct tec_loader *ld, const struct tec_decl_entry *e,
                     struct tec_decl_out *place)
 {
+    static const char *const fields[] = {"name", "default"};
     for (int i = 0; i < e->value->n; i++) {
         const struct tec_decl_entry *field = &e->value->entries[i];
         bool initial = strcmp(field->key, "default") == 0;
         if (strcmp(field->key, "name") == 0)
             continue;
         if (!initial)
-            tec_diagnostics_add(ld->d, TEC_E010, tec_where_key(ld, field),
-                                "unknown field '%.80s' in stream: it has name and default",
-                                field->key);
+            tec_diagnostics_meant(
+                ld->d,
+                tec_diagnostics_add(ld->d, TEC_E010, tec_where_key(ld, field),
+                                    "unknown field '%.80s' in stream: it has name and default",
+                                    field->key),
+                field->key, fields, 2);
         else if (field->value->kind == TEC_VALUE_STRING)
             place->initial = field->value->string;
         if (initial && !place->initial) {

@@ -104,6 +104,16 @@ json_t *tec_decl_value_to_json(const struct tec_decl_value *v)
     return table_to_json(v);
 }
 
+/* "every(0)", a call with the number that it was given; without one as it is written. */
+static const char *describe_call(struct tec_loader *ld, const struct tec_decl_value *v)
+{
+    const char *usage = tec_constructors[v->tag].usage;
+    const struct tec_decl_entry *e = tec_decl_value_find(v, "frames");
+    return e ? tec_arena_printf(ld->scratch, "%.*s(%s)", (int)strcspn(usage, "("), usage,
+                                tec_decl_value_describe(ld, e->value))
+             : usage;
+}
+
 const char *tec_decl_value_describe(struct tec_loader *ld, const struct tec_decl_value *v)
 {
     const char *text = NULL;
@@ -127,7 +137,7 @@ const char *tec_decl_value_describe(struct tec_loader *ld, const struct tec_decl
         if (v->tag && tec_constructors[v->tag].size)
             text = tec_arena_printf(ld->scratch, "%s { }", tec_constructors[v->tag].word);
         else if (v->tag)
-            return tec_constructors[v->tag].usage;
+            text = describe_call(ld, v);
         else
             return "a table";
         break;
