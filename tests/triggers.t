@@ -213,5 +213,33 @@ order "a text with a hard deadline on a ring: made behind the ring's actions, in
     "packed, release advance, talk, finish talk"
 order "a text of a ring that an arm waits for: made before the arm reads it" ring_first \
     "packed, release advance, talk, finish talk, see, act, release act"
+
+# A text that is begun anew before it can end: told by its count of tokens, and by what they cost.
+mkdir "$W/robots" && cp pipelines/robots/metaworld.lua "$W/robots/" && cp pipelines/demo_metaworld.lua "$W/base.lua"
+again() { # again WHAT CODE TALK: check of the demo whose text says so too exits 0, and warns; CODE none: does not
+    printf 'return extend("base.lua", { nodes = { decode { name = "talk", supersede = true, %s } } })\n' "$3" >"$W/again.lua"
+    "$T" check "$W/again.lua" ${4:+--costs "$W/again.costs"} >"$W/out" 2>"$W/err"
+    code=$?
+    if [ "$2" = none ]; then ! grep -q W118 "$W/out"; else grep -qF "$2" "$W/out"; fi && [ $code -eq 0 ]
+    ok $? "$1"
+}
+again "as many tokens as a frame makes" none "max_tokens = 12"
+sed -i 's/k = { 2, 3, 4, 6, 12 }/k = { 2, 4 }/' "$W/base.lua"
+again "more than one frame makes" "after 1 frame of at most 4 tokens each: where every frame has an observation it has 4 of its 12" "spawn = every(1)"
+again "than two make" "after 2 frames of at most 4 tokens each: where every frame has an observation it has 8 of its 12" "spawn = every(2)"
+again "three make them" none "spawn = every(3)"
+again "a text that nothing begins by number" none "spawn = on_change()"
+again "one that a frame makes whole" none "deadline = hard { ms = 90 }"
+row='"n": 9, "min": 1, "p50": %s, "p99": 99000, "p999": 99000, "max": 99000'
+costs() { # costs US: what a token takes
+    printf '{"schema": 1, "unit": "us", "pipeline": "again", "variants": [{"node": "see", "point": {}, '"$row"'},
+        {"node": "act", "point": {}, '"$row"'}, {"node": "talk", "point": {"batch": 1}, '"$row"'}]}\n' 30000 20000 "$1" |
+        sed 's/99000/30000/g' >"$W/again.costs"
+}
+sed -i 's/k = { 2, 4 }/k = { 12 }/' "$W/base.lua"
+costs 10000
+again "tokens cost more than hard nodes leave" "begun anew every 100 ms, of which hard nodes take 50: at 10 ms a token (p50) it has 5 of its 12" "spawn = every(1)" costs
+costs 4000
+again "tokens that fit" none "spawn = every(1)" costs
 echo "1..$n"
 exit $failed

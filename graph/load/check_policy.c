@@ -1,5 +1,6 @@
-/* check_policy.c - tells of text that the default plan would never run. */
-#include "graph/load/diagnostics.h"
+/* check_policy.c - tells of text that the default plan would never run, and of text that is begun
+ * anew before it can end. */
+#include "graph/load/loader.h"
 #include "graph/load/pipeline_texts.h"
 
 #include <string.h>
@@ -31,4 +32,39 @@ void tec_pipeline_check_policy(const struct tec_pipeline *p, const char *policy,
                             text->name ? text->name : "?", hard->name ? hard->name : "?");
     tec_diagnostics_help(d, told,
                          "name a policy: policy = use { name = \"fill\" }, or --policy fill");
+}
+
+int tec_pipeline_superseded(const struct tec_pipeline *p, const struct tec_decl_node *n)
+{
+    bool apart = n->kind == TEC_DECL_DECODE && !n->culled && n->supersede &&
+                 n->deadline.kind != TEC_DEADLINE_HARD && !n->draft.model.name &&
+                 !tec_pipeline_rings(p, n) && !tec_pipeline_awaited(p, n);
+    if (!apart)
+        return 0;
+    const struct tec_decl_spawn spawn = tec_pipeline_spawn(p, n);
+    return spawn.kind == TEC_SPAWN_EVERY ? spawn.frames : 0;
+}
+
+/* By the count of tokens alone: a frame makes no more of a text than the largest captured k. */
+void tec_check_superseded(struct tec_loader *ld)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    int most = p->capture.k.n ? p->capture.k.item[p->capture.k.n - 1] : 0;
+    for (int i = 0; i < p->n_nodes && most; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        int64_t frames = tec_pipeline_superseded(p, n);
+        if (!frames || frames * most >= n->max_tokens)
+            continue;
+        struct tec_diagnostic *d = tec_diagnostics_add(
+            ld->d, TEC_W118, tec_where_field(ld, &ld->nodes[i], "max_tokens"),
+            "'%s' is begun anew after %lld frame%s of at most %d tokens each: where every frame "
+            "has an observation it has %lld of its %d tokens by then, and a longer text never ends",
+            n->name ? n->name : "decode", (long long)frames, frames == 1 ? "" : "s", most,
+            (long long)(frames * most), n->max_tokens);
+        tec_diagnostics_help(ld->d, d,
+                             "spawn = every(%d), a point of at least %lld in capture.k, or "
+                             "fewer max_tokens",
+                             (n->max_tokens + most - 1) / most,
+                             (long long)((n->max_tokens + frames - 1) / frames));
+    }
 }

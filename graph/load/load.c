@@ -66,8 +66,10 @@ static enum tec_status load(struct tec_loader *ld, struct tec_error *err)
             tec_check_memory(ld);
             tec_check_text_keys(ld);
             tec_check_sizes(ld);
-            if (tec_only_refused(ld->d) && ld->pipeline->n_chains > 0)
+            if (tec_only_refused(ld->d) && ld->pipeline->n_chains > 0) {
+                tec_check_superseded(ld);
                 tec_refuse(ld);
+            }
         }
     }
     tec_diagnostics_sort(ld->d);

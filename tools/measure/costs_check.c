@@ -386,6 +386,44 @@ bool tec_profile_costs_longest(const struct tec_cost_table *table, const struct 
     return least < (double)INFINITY;
 }
 
+static double p50_ms(const struct tec_cost_table *t, const char *node, int rows)
+{
+    const struct tec_cost_row *row = tec_costs_table_row(t, node, rows);
+    return row ? tec_costs_row_us(row, 0.5) / 1000.0 : 0.0;
+}
+
+/* At the median, what the hard nodes of an observation take at least: those that run in each. */
+static double least_hard_ms(const struct tec_cost_table *t, const struct tec_pipeline *p)
+{
+    double ms = 0.0;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        bool each = n->spawn.kind == TEC_SPAWN_NONE && !n->when_policy && !n->proposes;
+        if (is_timed(n) && each && tec_pipeline_in_frames(p, n) && !tec_decl_makes_text(n))
+            ms += p50_ms(t, prompt_name(t, p, n), 0);
+    }
+    return ms;
+}
+
+/* A text that is begun anew: has the time until then room for its tokens, at the median? */
+static void check_superseded(struct tec_diagnostics *d, const struct tec_cost_table *t,
+                             const struct tec_pipeline *p, const struct tec_decl_node *n,
+                             const char *path)
+{
+    int frames = tec_pipeline_superseded(p, n);
+    double step = p50_ms(t, n->name, 1), hard = least_hard_ms(t, p), period = p->frame.period_ms;
+    double room = frames * (period > hard ? period - hard : 0.0);
+    if (!frames || step <= 0.0 || period <= 0.0 || room >= step * n->max_tokens)
+        return;
+    struct tec_diagnostic *entry = tec_diagnostics_add(
+        d, TEC_W118, n->where,
+        "'%s' is begun anew every %g ms, of which hard nodes take %.4g: at %.4g ms a token (p50) "
+        "it has %d of its %d tokens by then, and a longer text never ends",
+        n->name, frames * period, frames * hard, step, (int)(room / step), n->max_tokens);
+    tec_diagnostics_help(d, entry, "begin it less often, or fewer max_tokens; measured in %.200s",
+                         path);
+}
+
 void tec_profile_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *table,
                              const struct tec_pipeline *pipeline, const char *path)
 {
@@ -394,4 +432,6 @@ void tec_profile_costs_check(struct tec_diagnostics *d, const struct tec_cost_ta
     for (int i = 0; i < pipeline->n_nodes; i++)
         if (is_due(pipeline, &pipeline->nodes[i]))
             check_action(d, table, pipeline, &pipeline->nodes[i], path);
+        else
+            check_superseded(d, table, pipeline, &pipeline->nodes[i], path);
 }
