@@ -21,6 +21,17 @@ ok $? "actions are the same in every turn and row"
 "$T" bench $demo $few | grep -q 'worst frame'
 ok $? "the worst frame is printed"
 
+# Texts that begin with a new instruction alone are over before the frames that count.
+sed 's/every(1)/on_change()/' $demo >"$W/changes.lua"
+mkdir -p "$W/robots" && cp pipelines/robots/metaworld.lua "$W/robots/"
+of="--inputs pipelines/checkpoints/metaworld/episodes/faucet_close.jsonl --frames 2 --rounds 1 --policy oxygen"
+"$T" bench "$W/changes.lua" $of --warmup 6 >"$W/out" 2>"$W/err"
+grep -q 'no tok/s: all [1-9][0-9]* tokens were made in the warm-up' "$W/out"
+ok $? "texts of the warm-up are no rate of 0"
+"$T" bench "$W/changes.lua" $of --warmup 0 >"$W/out" 2>"$W/err"
+! grep -q 'no tok/s' "$W/out"
+ok $? "which --warmup 0 counts"
+
 # --compare
 printf '%s\n' "$json" >"$W/before"
 python3 - "$W/before" "$W/slow" "$W/other" <<'END'

@@ -231,6 +231,8 @@ static enum tec_status run_frame(struct tec_bench *b, struct tec_bench_row *r,
     t->launches += record->n_launches;
     if (!b->first_ns)
         b->first_ns = record->end_ns;
+    if (!t->counts)
+        r->warm_tokens += record->tokens;
     if (!t->counts || record->filling)
         return TEC_OK;
     for (int i = 0; i < n; i++)
