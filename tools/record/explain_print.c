@@ -101,6 +101,22 @@ static size_t count_left_out(const struct tec_flight *f)
     return n;
 }
 
+/* Ticks of a paced run that opened no frame, because the one before was not over: their numbers are
+ * those that are missing between two frames of a session. */
+static size_t count_skipped(const struct tec_flight *f)
+{
+    const char *mode = json_string_value(json_object_get(f->about, "mode"));
+    size_t skipped = 0;
+    for (size_t i = 1; mode && strcmp(mode, "paced") == 0 && i < f->n_frames; i++) {
+        size_t before = i;
+        while (before > 0 && f->frames[before - 1].session != f->frames[i].session)
+            before--;
+        if (before > 0 && f->frames[i].frame > f->frames[before - 1].frame)
+            skipped += (size_t)(f->frames[i].frame - f->frames[before - 1].frame - 1);
+    }
+    return skipped;
+}
+
 enum tec_status tec_explain_all_json(json_t **out, struct tec_flight *f, struct tec_error *err)
 {
     json_t *misses = json_array(), *causes = json_object();
@@ -114,9 +130,10 @@ enum tec_status tec_explain_all_json(json_t **out, struct tec_flight *f, struct 
         if (one)
             json_array_append_new(misses, one);
     }
-    *out = json_pack("{s:I, s:I, s:I, s:o, s:o, s:s}", "frames", (json_int_t)f->n_frames, "missed",
-                     (json_int_t)missed, "left_out", (json_int_t)count_left_out(f), "causes",
-                     causes, "misses", misses, "damage", f->file.damage);
+    *out = json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:s}", "frames", (json_int_t)f->n_frames,
+                     "missed", (json_int_t)missed, "skipped", (json_int_t)count_skipped(f),
+                     "left_out", (json_int_t)count_left_out(f), "causes", causes, "misses", misses,
+                     "damage", f->file.damage);
     return status;
 }
 
@@ -218,7 +235,7 @@ enum tec_status tec_explain_all_text(FILE *out, struct tec_flight *f, struct tec
 {
     json_t *causes = json_object(), *value;
     const char *cause;
-    size_t missed, shown = 0, left_out = count_left_out(f);
+    size_t missed, shown = 0, left_out = count_left_out(f), skipped = count_skipped(f);
     count_causes(f, causes, &missed);
     fprintf(out, "%zu frame%s, %zu missed", f->n_frames, f->n_frames == 1 ? "" : "s", missed);
     json_object_foreach(causes, cause, value)
@@ -227,6 +244,9 @@ enum tec_status tec_explain_all_text(FILE *out, struct tec_flight *f, struct tec
     }
     if (left_out)
         fprintf(out, ", %zu left out", left_out);
+    if (skipped)
+        fprintf(out, "; %zu tick%s between them opened no frame: %zu of %zu ticks missed", skipped,
+                skipped == 1 ? "" : "s", missed + skipped, f->n_frames + skipped);
     fputc('\n', out);
     json_decref(causes);
     for (size_t i = 0; i < f->n_frames && shown < SHOWN; i++) {
