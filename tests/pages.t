@@ -30,7 +30,25 @@ completes --random-weights tectum run --random-w
 completes "dot svg html mermaid json text" tectum graph -T ''
 completes "set status" tectum policy s
 completes "check completion" tectum man c
-completes README.md tectum check READ
+completes README.md tectum inspect READ
+completes "cpu cuda" tectum run --device ''
+completes "full small tiny" tectum check --size ''
+completes "edf" tectum run --policy ed
+completes oxygen tectum bench --policy ox
+completes "pipelines/pi05_droid.lua" tectum check pipelines/pi05_d
+completes "pipelines" tectum run pip
+completes "pipelines/checkpoints/metaworld_act pipelines/checkpoints/metaworld_aged" tectum run --weights pipelines/checkpoints/metaworld_a
+completes "" tectum run --frames ''
+completes "ref" tectum run --tier re
+mkdir -p "$W/some/folder" && touch "$W/some/day.mcap" "$W/some/mine.lua" "$W/some/notes.txt" "$W/some/robot.costs"
+completes "$W/some/day.mcap $W/some/folder" tectum replay "$W/some/"
+completes "$W/some/mine.lua $W/some/folder" tectum simulate --policy "$W/some/"
+completes "$W/some/robot.costs $W/some/folder" tectum simulate --costs "$W/some/"
+completes "$W/some/folder" tectum init "$W/some/"
+"$T" completion zsh | grep -q "compadd -- actionflow .*oxygen" && "$T" completion zsh | grep -q 'checkpoint.*:weights:_files -/'
+ok $? "zsh has the names of the policies, and folders"
+"$T" completion fish | grep -q "seen_subcommand_from run' -l policy -x -a 'actionflow .*oxygen.* (__fish_complete_suffix .lua)'"
+ok $? "so has fish"
 
 # Manual pages: every verb has one, and each of its options is in it.
 mkdir "$W/man"
