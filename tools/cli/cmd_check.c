@@ -420,9 +420,10 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     enum tec_status worst = TEC_OK;
     if (o->explain)
         return explain(call, o->explain, err);
-    if (!o->accuracy && (o->inputs || o->frames || o->random.given || o->within > 0.0))
+    if (!o->accuracy &&
+        (o->inputs || o->frames || o->random.given || o->within > 0.0 || call->shared.seed.given))
         return tec_fail(err, TEC_INVALID,
-                        "--inputs, --random-inputs, --frames, --within: need --accuracy");
+                        "--inputs, --random-inputs, --frames, --within, --seed: need --accuracy");
     if (o->inputs && o->random.given)
         return tec_fail(err, TEC_INVALID, "--inputs or --random-inputs");
     if (o->accuracy && (call->args.n != 1 || tec_path_kind(call->args.item[0]) == TEC_PATH_POLICY))
@@ -464,7 +465,7 @@ const struct tec_command tec_command_check = {
         "  tectum check --accuracy --set model.quantize=int8 pipelines/demo_metaworld.lua \\\n"
         "    --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_GITHUB | TEC_TAKES_SET | TEC_TAKES_POLICY |
-             TEC_TAKES_MODEL | TEC_TAKES_DEVICE | TEC_TAKES_COSTS,
+             TEC_TAKES_MODEL | TEC_TAKES_DEVICE | TEC_TAKES_COSTS | TEC_TAKES_SEED,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct check_options),

@@ -1,5 +1,6 @@
 /* cmd_graph.c - a pipeline as a picture; the registries. */
 #include "base/store/file.h"
+#include "tools/api/topology.h"
 #include "tools/cli/open_pipeline.h"
 #include "tools/cli/registry.h"
 #include "tools/measure/measure.h"
@@ -276,6 +277,24 @@ static enum tec_status add_measured(struct tec_drawing *d, struct tec_invocation
     return o->compiled ? take_commands(d, call, pipeline, err) : TEC_OK;
 }
 
+/* The picture is of the pipeline with the policy of --policy, which must fit it. */
+static enum tec_status take_policy(struct tec_invocation *call, struct tec_pipeline *pipeline,
+                                   struct tec_error *err)
+{
+    const struct tec_shared *s = &call->shared;
+    struct tec_topology topology;
+    struct tec_policy *policy = NULL;
+    if (!s->policy && !s->param.n)
+        return TEC_OK;
+    TEC_TRY(tec_live_topology_of(&topology, pipeline, 0, 0, call->arena, err));
+    TEC_TRY(tec_open_policy(&policy, pipeline, s->policy, call->root, &topology, s->param.item,
+                            s->param.n, call->heap, err));
+    pipeline->policy.name =
+        tec_arena_strdup(call->arena, policy ? tec_policy_name(policy) : "default");
+    tec_policy_close(policy);
+    return pipeline->policy.name ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a name");
+}
+
 static enum tec_status draw(struct tec_invocation *call, const struct tec_pipeline *pipeline,
                             struct tec_error *err)
 {
@@ -316,15 +335,20 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     if (!o->roofline && (o->pictures || o->prompt || o->made || o->kernels))
         return tec_fail(err, TEC_INVALID,
                         "--pictures, --prompt-tokens, --made and --kernels need --roofline");
+    if ((call->shared.policy || call->shared.param.n) && (o->roofline || o->commands))
+        return tec_fail(err, TEC_INVALID,
+                        "--policy, --param: of a picture; launches are the same with every policy");
     if (o->roofline && o->type != DOT && o->type != TEXT && o->type != JSON)
         return tec_fail(err, TEC_INVALID, "--roofline prints text or json");
     if ((o->costs || o->recording) && (o->roofline || o->commands || (o->costs && o->recording)))
         return tec_fail(err, TEC_INVALID, "--costs or --recording, one of them: of a picture");
     bool any = !o->roofline && !o->commands && !o->compiled;
     TEC_TRY(tec_cli_open_pipeline(&pipeline, call, call->args.item[0], any, err));
-    enum tec_status status = o->roofline   ? predict(call, pipeline, err)
-                             : o->commands ? list_commands(call, pipeline, err)
-                                           : draw(call, pipeline, err);
+    enum tec_status status = take_policy(call, pipeline, err);
+    if (status == TEC_OK)
+        status = o->roofline   ? predict(call, pipeline, err)
+                 : o->commands ? list_commands(call, pipeline, err)
+                               : draw(call, pipeline, err);
     tec_pipeline_free(pipeline);
     return status;
 }
@@ -339,7 +363,8 @@ const struct tec_command tec_command_graph = {
                "  tectum graph --roofline h200,orin --random-weights 1 --pictures 2 "
                "pipelines/pi05_libero.lua\n"
                "  tectum graph --list ops\n",
-    .takes = TEC_TAKES_FORMAT | TEC_TAKES_SET | TEC_TAKES_MODEL | TEC_TAKES_DEVICE,
+    .takes =
+        TEC_TAKES_FORMAT | TEC_TAKES_SET | TEC_TAKES_POLICY | TEC_TAKES_MODEL | TEC_TAKES_DEVICE,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct graph_options),

@@ -47,8 +47,9 @@ static bool any_live(const struct tec_live_options *o)
 
 static bool any_check(const struct policy_options *o, const struct tec_shared *s)
 {
-    return s->weights || s->tokenizer || s->random_weights.given || s->size || o->pipeline ||
-           o->costs || o->frames || o->patience || o->clock || o->most_snapped;
+    return s->weights || s->tokenizer || s->device || s->tier || s->threads ||
+           s->random_weights.given || s->size || o->pipeline || o->costs || o->frames ||
+           o->patience || o->clock || o->most_snapped;
 }
 
 /* --- policy test -------------------------------------------------------------------------- */
@@ -159,7 +160,8 @@ const struct tec_command tec_command_policy = {
     .example = "  tectum policy check mine.lua --pipeline robot.lua --costs robot.costs\n"
                "  tectum policy test tests/policies/edf.lua\n"
                "  tectum policy load mine.lua --control /run/user/1000/robot --wait\n",
-    .takes = TEC_TAKES_FORMAT | TEC_TAKES_MODEL | TEC_TAKES_SET | TEC_TAKES_POLICY | TEC_TAKES_SEED,
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
+             TEC_TAKES_POLICY | TEC_TAKES_SEED,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct policy_options),

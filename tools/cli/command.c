@@ -111,6 +111,35 @@ static enum tec_status check_arguments(const struct tec_command *c, struct tec_i
     return TEC_OK;
 }
 
+static bool takes(const struct tec_command *command, const char *name)
+{
+    struct tec_option_group groups[TEC_MAX_GROUPS];
+    int n = tec_shared_groups(groups, command, NULL, NULL);
+    for (int g = 0; g < n; g++)
+        for (int i = 0; i < groups[g].n; i++)
+            if (strcmp(groups[g].options[i].name, name) == 0)
+                return true;
+    return false;
+}
+
+/* The verbs that take an option, "bench, run and serve". */
+static void name_takers(const char *name, char *text, size_t room)
+{
+    int n = 0, left = 0;
+    for (int i = 0; i < N_VERBS; i++)
+        left += takes(verbs[i].command, name);
+    for (int i = 0; i < N_VERBS && left; i++)
+        if (takes(verbs[i].command, name)) {
+            n += snprintf(text + n, room - (size_t)n, "%s%s", verbs[i].name,
+                          left > 2    ? ", "
+                          : left == 2 ? " and "
+                                      : "");
+            left--;
+            if ((size_t)n >= room)
+                return;
+        }
+}
+
 static enum tec_status parse_and_run(const struct tec_verb *verb, struct tec_invocation *call,
                                      int argc, char *const *argv, struct tec_error *err)
 {
@@ -121,7 +150,7 @@ static enum tec_status parse_and_run(const struct tec_verb *verb, struct tec_inv
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the command line");
     tec_shared_init(&call->shared, c);
     int n = tec_shared_groups(groups, c, call->options, &call->shared);
-    TEC_TRY(tec_options_parse(groups, n, argc, argv, &call->args, call->arena, err));
+    TEC_TRY(tec_options_parse(groups, n, argc, argv, &call->args, name_takers, call->arena, err));
     TEC_TRY(tec_shared_check(&call->shared, err));
     TEC_TRY(check_arguments(c, call, err));
     return c->run(call, err);

@@ -17,6 +17,7 @@ struct parse {
     const struct tec_option_group *groups;
     int n_groups;
     struct tec_arena *arena;
+    tec_options_others *others; /* may be NULL */
     const struct tec_option *seen[MAX_OPTIONS];
     int n_seen;
 };
@@ -142,7 +143,7 @@ static const struct tec_option *find(const struct parse *p, const char *name, si
 static enum tec_status unknown(const struct parse *p, const char *word, struct tec_error *err)
 {
     const char *names[MAX_OPTIONS];
-    char bare[64];
+    char bare[64], takers[256] = "";
     int n = 0;
     for (int g = 0; g < p->n_groups; g++)
         for (int i = 0; i < p->groups[g].n && n < MAX_OPTIONS; i++)
@@ -152,6 +153,11 @@ static enum tec_status unknown(const struct parse *p, const char *word, struct t
     const char *near = tec_nearest(bare, names, n);
     if (near)
         return tec_fail(err, TEC_INVALID, "unknown option '%s'; did you mean '--%s'?", word, near);
+    if (p->others && word[1] == '-')
+        p->others(bare, takers, sizeof takers);
+    if (takers[0])
+        return tec_fail(err, TEC_INVALID, "--%s has no meaning here; it is an option of %s", bare,
+                        takers);
     return tec_fail(err, TEC_INVALID, "unknown option '%s'; --help lists what there is", word);
 }
 
@@ -189,9 +195,10 @@ static enum tec_status parse_one(struct parse *p, int argc, char *const *argv, i
 
 enum tec_status tec_options_parse(const struct tec_option_group *groups, int n_groups, int argc,
                                   char *const *argv, struct tec_words *args,
-                                  struct tec_arena *arena, struct tec_error *err)
+                                  tec_options_others *others, struct tec_arena *arena,
+                                  struct tec_error *err)
 {
-    struct parse p = {.groups = groups, .n_groups = n_groups, .arena = arena};
+    struct parse p = {.groups = groups, .n_groups = n_groups, .arena = arena, .others = others};
     bool ended = false;
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];

@@ -54,11 +54,16 @@ struct tec_option_group {
     void *into;
 };
 
+/* Writes who takes the option of that name, "bench, run and serve"; nothing where nobody does. */
+typedef void tec_options_others(const char *name, char *text, size_t room);
+
 /* Parse argv[0 .. argc - 1] (without the program and the verb). What is no option goes to `args`.
- * TEC_INVALID for anything wrong; TEC_NO_MEMORY. */
+ * The message about an option that is in no group says who else takes it, if `others` (may be NULL)
+ * knows. TEC_INVALID for anything wrong; TEC_NO_MEMORY. */
 enum tec_status tec_options_parse(const struct tec_option_group *groups, int n_groups, int argc,
                                   char *const *argv, struct tec_words *args,
-                                  struct tec_arena *arena, struct tec_error *err);
+                                  tec_options_others *others, struct tec_arena *arena,
+                                  struct tec_error *err);
 
 /* The index of `word` in the list "a|b|c". TEC_INVALID for one that is not there, with the nearest;
  * the message begins with `what`, as "--format: ". */

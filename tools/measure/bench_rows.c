@@ -1,6 +1,7 @@
 /* bench_rows.c - what is measured: a row for each policy, parameter's value and way of running. */
 #include "tools/measure/bench.h"
 
+#include "base/nearest.h"
 #include "tools/api/topology.h"
 
 #include <stdlib.h>
@@ -25,6 +26,24 @@ static enum tec_status set_param(struct tec_policy *policy, const char *word, si
     memcpy(name, word, n);
     name[n] = '\0';
     return tec_policy_set_param(policy, name, number, err);
+}
+
+/* No row's policy has the parameter of "NAME=...": say which of theirs was probably meant. */
+static enum tec_status fail_unused(const struct tec_bench *b, const char *option, const char *word,
+                                   const char *advice, struct tec_error *err)
+{
+    const char *names[4 * TEC_MAX_PARAMS];
+    char wrong[64];
+    const struct tec_param *p;
+    int n = 0;
+    for (int r = 0; r < b->n_rows; r++)
+        for (int i = 0; n < 4 * TEC_MAX_PARAMS && (p = tec_policy_param(b->rows[r].owner, i)); i++)
+            names[n++] = p->name;
+    snprintf(wrong, sizeof wrong, "%.*s", (int)strcspn(word, "="), word);
+    const char *near = tec_nearest(wrong, names, n);
+    return tec_fail(err, TEC_INVALID, "--%s %.100s: no policy here has it%s%s%s%s", option, word,
+                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
+                    near ? "" : advice);
 }
 
 int tec_bench_actions(const struct tec_bench *b)
@@ -161,13 +180,11 @@ enum tec_status tec_bench_make_rows(struct tec_bench *b, const char *policies, c
         TEC_TRY(add_rows(b, name, sweep, used, &swept, err));
     for (int i = 0; i < words->n; i++)
         if (!used[i])
-            return tec_fail(err, TEC_INVALID, "--param %s: no policy here has it", words->item[i]);
-    if (sweep && !swept)
-        return tec_fail(err, TEC_INVALID,
-                        "--sweep %s: no policy here has it; a field of the pipeline is set with "
-                        "--set, one run each",
-                        sweep);
-    return TEC_OK;
+            return fail_unused(b, "param", words->item[i], "", err);
+    return sweep && !swept
+               ? fail_unused(b, "sweep", sweep,
+                             "; a field of the pipeline is set with --set, one run each", err)
+               : TEC_OK;
 }
 
 void tec_bench_close_rows(struct tec_bench *b)

@@ -145,6 +145,36 @@ static enum tec_status compare(struct tec_invocation *call, const struct tec_cos
     return TEC_OK;
 }
 
+/* Say where the options name another device than the costs are of. */
+static enum tec_status compare_device(const struct tec_invocation *call,
+                                      const struct tec_cost_table *t, const char *path,
+                                      struct tec_error *err)
+{
+    const struct tec_shared *s = &call->shared;
+    struct tec_device_options asked;
+    if (!s->device && !s->tier && !s->threads)
+        return TEC_OK;
+    TEC_TRY(tec_cli_device_choice(call, &asked, err));
+    bool cpu = strcmp(asked.kind, "cpu") == 0;
+    if (t->device && strcmp(t->device, asked.kind) != 0)
+        tec_say(call, "%s: measured on device %.20s, used for %s", path, t->device, asked.kind);
+    else if (cpu && s->tier && t->tier && strcmp(t->tier, tec_tier_name(asked.tier)) != 0)
+        tec_say(call, "%s: measured with tier %.20s, used for %s", path, t->tier,
+                tec_tier_name(asked.tier));
+    else if (cpu && s->threads && t->threads && t->threads != s->threads)
+        tec_say(call, "%s: measured with %d thread%s, used for %d", path, t->threads,
+                t->threads == 1 ? "" : "s", s->threads);
+    return TEC_OK;
+}
+
+enum tec_status tec_profile_costs_read(struct tec_cost_table *out,
+                                       const struct tec_invocation *call, const char *path,
+                                       struct tec_error *err)
+{
+    TEC_TRY(tec_costs_table_read(out, path, call->arena, err));
+    return compare_device(call, out, path, err);
+}
+
 enum tec_status tec_profile_costs_open(const struct tec_cost_table **out,
                                        struct tec_invocation *call,
                                        const struct tec_pipeline *pipeline, struct tec_error *err)
@@ -158,7 +188,7 @@ enum tec_status tec_profile_costs_open(const struct tec_cost_table **out,
     enum tec_path_kind kind = tec_path_kind(call->shared.costs);
     if (kind != TEC_PATH_UNKNOWN)
         return tec_expect(call->shared.costs, "a file of costs", err);
-    TEC_TRY(tec_costs_table_read(table, call->shared.costs, call->arena, err));
+    TEC_TRY(tec_profile_costs_read(table, call, call->shared.costs, err));
     TEC_TRY(compare(call, table, pipeline, err));
     *out = table;
     return TEC_OK;

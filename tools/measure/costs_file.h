@@ -13,8 +13,16 @@ enum tec_status tec_profile_costs_open(const struct tec_cost_table **out,
                                        struct tec_invocation *call,
                                        const struct tec_pipeline *pipeline, struct tec_error *err);
 
+/* Read any cost file into the call's arena. Where --device, --tier or --threads name something else
+ * than it was measured on, stderr is told. Errors are those of tec_costs_table_read, and of the
+ * options. */
+enum tec_status tec_profile_costs_read(struct tec_cost_table *out,
+                                       const struct tec_invocation *call, const char *path,
+                                       struct tec_error *err);
+
 /* E031 for each hard deadline that the path to its node does not meet at p99: what a frame runs
- * before it, and the node itself. Nodes without a row count as 0. */
+ * before it, and the node itself. W118 for each text that is begun anew before it has time for its
+ * tokens at the median. Nodes without a row count as 0. */
 void tec_profile_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *table,
                              const struct tec_pipeline *pipeline, const char *path);
 

@@ -236,7 +236,7 @@ static enum tec_status prepare(struct gate *g, struct tec_error *err)
     struct tec_arena *arena = g->call->arena;
     TEC_TRY(tec_cli_open_pipeline(&g->pipeline, g->call, g->o->pipeline, false, err));
     TEC_TRY(tec_live_topology_of(&g->topology, g->pipeline, 0, 0, arena, err));
-    TEC_TRY(tec_costs_table_read(&g->costs, g->o->costs, arena, err));
+    TEC_TRY(tec_profile_costs_read(&g->costs, g->call, g->o->costs, err));
     TEC_TRY(tec_workload_at_p99(&g->costs_p99, &g->costs, arena, err));
     g->runs = TEC_NEW(arena, RUNS, struct tec_gate_run);
     return g->runs ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for the runs");

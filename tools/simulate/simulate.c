@@ -2,11 +2,12 @@
  * scenario and the policy, and runs their simulator. */
 #include "tools/simulate/simulate.h"
 
+#include "tools/measure/costs_file.h"
 #include "tools/measure/measure.h"
 
 enum { PATIENCE_US = 200000 };
 
-static enum tec_status read_inputs(struct tec_simulation *s, struct tec_arena *arena,
+static enum tec_status read_inputs(struct tec_simulation *s, const struct tec_invocation *call,
                                    const struct tec_simulation_options *o, struct tec_error *err)
 {
     if (!o->costs && !(o->launch_ms > 0.0))
@@ -14,10 +15,10 @@ static enum tec_status read_inputs(struct tec_simulation *s, struct tec_arena *a
                         "there is nothing to tell how long launches take: give --costs FILE or "
                         "--launch-ms X");
     if (o->costs)
-        TEC_TRY(tec_costs_table_read(&s->costs, o->costs, arena, err));
+        TEC_TRY(tec_profile_costs_read(&s->costs, call, o->costs, err));
     tec_scenario_default(&s->scenario);
     if (o->scenario)
-        TEC_TRY(tec_scenario_read(&s->scenario, o->scenario, arena, err));
+        TEC_TRY(tec_scenario_read(&s->scenario, o->scenario, call->arena, err));
     if (o->frames)
         s->scenario.frames = o->frames;
     if (o->clock)
@@ -65,7 +66,7 @@ static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation 
                                 const struct tec_simulation_options *o, struct tec_error *err)
 {
     struct tec_engine_options options;
-    TEC_TRY(read_inputs(s, call->arena, o, err));
+    TEC_TRY(read_inputs(s, call, o, err));
     const struct tec_engine_options more = {.saturated = !s->scenario.paced};
     TEC_TRY(tec_cli_open_options(&s->opened, &options, call, o->pipeline, &more, err));
     if (!o->costs)

@@ -118,13 +118,30 @@ static enum tec_status take_factor(double *out, const json_t *json, const char *
     return TEC_OK;
 }
 
+/* Take words of the file that may be left out: NULL then. */
+static enum tec_status take_words(struct tec_cost_table *out, const json_t *json, const char *where,
+                                  struct tec_arena *arena, struct tec_error *err)
+{
+    const struct {
+        const char *field, **to;
+    } words[] = {{"pipeline", &out->pipeline}, {"device", &out->device}, {"tier", &out->tier}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const char *word = json_string_value(json_object_get(json, words[i].field));
+        *words[i].to = word ? tec_arena_strdup(arena, word) : NULL;
+        if (word && !*words[i].to)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for %s", where);
+    }
+    json_int_t threads = json_integer_value(json_object_get(json, "threads"));
+    out->threads = threads > 0 && threads < 1 << 20 ? (int)threads : 0;
+    return TEC_OK;
+}
+
 enum tec_status tec_costs_table_take(struct tec_cost_table *out, const json_t *json,
                                      const char *where, struct tec_arena *arena,
                                      struct tec_error *err)
 {
     const json_t *rows = json_object_get(json, "variants");
     const char *unit = json_string_value(json_object_get(json, "unit"));
-    const char *pipeline = json_string_value(json_object_get(json, "pipeline"));
     size_t n = json_array_size(rows);
     *out = (struct tec_cost_table){0};
     if (json_integer_value(json_object_get(json, "schema")) != 1)
@@ -137,9 +154,9 @@ enum tec_status tec_costs_table_take(struct tec_cost_table *out, const json_t *j
     TEC_TRY(take_factor(&out->contention, json, "contention", 1.0, most_factor, where, err));
     TEC_TRY(
         take_factor(&out->copy_bytes_per_us, json, "copy_bytes_per_us", 0.0, most_us, where, err));
+    TEC_TRY(take_words(out, json, where, arena, err));
     out->rows = TEC_NEW(arena, n, struct tec_cost_row);
-    out->pipeline = pipeline ? tec_arena_strdup(arena, pipeline) : NULL;
-    if (!out->rows || (pipeline && !out->pipeline))
+    if (!out->rows)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %s", where);
     for (size_t i = 0; i < n; i++)
         TEC_TRY(take_row(&out->rows[i], json_array_get(rows, i), where, i, arena, err));

@@ -35,9 +35,11 @@ struct tec_cost_row {
 struct tec_cost_table {
     int n_rows;
     struct tec_cost_row *rows;
-    double contention;        /* how partitions that work at once slow each other; 0 = not said */
-    double copy_bytes_per_us; /* 0 = unknown */
-    const char *pipeline;     /* that it was measured on; NULL = not said */
+    double contention;         /* how partitions that work at once slow each other; 0 = not said */
+    double copy_bytes_per_us;  /* 0 = unknown */
+    const char *pipeline;      /* that it was measured on; NULL = not said */
+    const char *device, *tier; /* "cpu", "avx2": where; NULL = not said */
+    int threads;               /* lanes of it; 0 = not said */
 };
 
 /* Read a file, or a value that a scenario carries. `where` names it in errors: TEC_MALFORMED says

@@ -1,0 +1,91 @@
+#!/bin/sh
+# meant.t - a word that nothing is called: every one is told at its place, with what was probably meant, and an
+# option that another verb has with the verbs that have it. usage: tests/meant.t [PROGRAM]
+. "$(dirname "$0")/opening.sh"
+mkdir -p "$W/robots" && cp pipelines/robots/metaworld.lua "$W/robots/" && cp pipelines/demo_metaworld.lua "$W/base.lua"
+
+# says SED WORDS...: a base that is changed so is wrong, and the message has each of the words
+says() {
+    change=$1
+    shift
+    sed "$change" "$W/base.lua" >"$W/x.lua"
+    ! cmp -s "$W/base.lua" "$W/x.lua" && ! "$T" check "$W/x.lua" >"$W/out" 2>&1
+    good=$?
+    for words; do grep -qF -- "$words" "$W/out" || good=1; done
+    ok $good "$change"
+}
+# refuses WORDS ARGUMENTS...: exit code 2 and one line with the words
+refuses() {
+    words=$1
+    shift
+    "$T" "$@" >"$W/out" 2>"$W/err" </dev/null
+    [ $? -eq 2 ] && [ "$(wc -l <"$W/err")" -eq 1 ] && grep -qF -- "$words" "$W/err"
+    ok $? "$1: $words"
+}
+
+says 's/every(1)/on_change("promt")/' "E021" "help: did you mean 'prompt'?"
+says 's/every(1)/on_change("gaol")/' "takes its prefix, 'obs', or what its prefill reads: 'observation/image', "
+says 's/writes = "obs" }/writes = "obs", spawn = on_change("promtp") }/' "E024" "help: did you mean 'prompt'?"
+says 's/writes = "obs" }/writes = "obs", spawn = on_change("gaol") }/' "it reads 'observation/image', " "'prompt'"
+says 's/stream "narration"/stream { name = "narration", defualt = "x" }/' "help: did you mean 'default'?"
+says 's/every(1)/every(0)/' "is every(0)" "n counts frames"
+says 's/every(1)/every(1.5)/' "is every(1.5)"
+says 's/name = "oxygen"/name = "oxigen"/' "did you mean 'oxygen'" "x.lua:38:26"
+says 's/params = { k = 4 }/params = { k = 99, kk = 2, j = "a" }/' "'k' of policy 'oxygen' is 99" "x.lua:38:51" \
+    "no parameter 'kk', did you mean 'k'" "x.lua:38:60" "no parameter 'j'" "x.lua:38:67"
+says 's/params = { k = 4 }/params = { k = "a" }/' "parameter 'k' of policy 'oxygen' is not a number" "x.lua:38:51"
+printf 'return extend("base.lua", { policy = use { params = { k = 99 } }, inputs = { without "promt" },
+  nodes = { prefill { name = "see", raeds = without "raeds" } } })\n' >"$W/over.lua"
+! "$T" check "$W/over.lua" >"$W/out" 2>&1 && grep -q "over.lua:1:[0-9]*$" "$W/out" &&
+    grep -q "did you mean 'prompt'" "$W/out" && grep -q "did you mean 'reads'" "$W/out"
+ok $? "what an overlay leaves out is meant by its name"
+sed -i 's/, inputs = .*/ })/; 2d' "$W/over.lua"
+! "$T" check "$W/over.lua" >"$W/out" 2>&1 && grep -q -- "--> $W/over.lua:1:59" "$W/out"
+ok $? "a parameter is told where it is written, not in the base"
+"$T" expand pipelines/demo_metaworld.lua | sed 's/"kind": "prefill"/"kind": "prefil"/' >"$W/x.json"
+! "$T" check "$W/x.json" >"$W/out" 2>&1 && grep -q "did you mean 'prefill'" "$W/out"
+ok $? "a kind of the JSON form"
+
+refuses "is 99, allowed is 1 to 32; policy 'oxygen' has no parameter 'kk', did you mean 'k'?" \
+    run pipelines/demo_metaworld.lua --random-inputs 1 --policy oxygen --param k=99 --param kk=3
+refuses "no policy here has it; did you mean 'k'?" bench pipelines/demo_metaworld.lua --policy oxygen --param kk=3
+refuses "did you mean 'k'?" bench pipelines/demo_metaworld.lua --policy oxygen --sweep kk=3
+refuses "--policy has no meaning here; it is an option of bench, check, graph" profile --policy fill x.lua
+refuses "--seed has no meaning here; it is an option of bench, check, " explain --seed 1
+refuses "--timeline has no meaning here; it is an option of record and run" bench --timeline x.svg x.lua
+refuses "did you mean '--frames'?" run --frame 3 x.lua
+refuses "--seed: need --accuracy" check --seed 1 pipelines/demo_metaworld.lua
+refuses "--policy, --param: of a picture" graph --commands --policy fill pipelines/demo_metaworld.lua
+
+# Options that every verb with a use for them takes.
+"$T" graph --policy fill -T text pipelines/demo_metaworld.lua 2>"$W/err" | grep -q "policy fill"
+ok $? "graph --policy: the picture names it"
+! "$T" graph --policy fill --param kk=3 pipelines/demo_metaworld.lua >"$W/out" 2>"$W/err" && grep -q "did you mean" "$W/err"
+ok $? "which must fit the pipeline"
+for seed in 1 2; do
+    "$T" check --accuracy --seed $seed -n 1 --threads 1 pipelines/demo_metaworld.lua >"$W/seed$seed" 2>"$W/err"
+done
+! cmp -s "$W/seed1" "$W/seed2" && grep -q "^act: 1 chunks" "$W/seed1"
+ok $? "check --accuracy --seed: the noise is another"
+printf '{"schema": 1, "unit": "us", "device": "cpu", "tier": "%s", "threads": 1, "pipeline": "demo_metaworld", "variants": [
+ {"node": "see", "point": {}, "n": 9, "min": 1, "p50": 1, "p99": 1, "p999": 1, "max": 1},
+ {"node": "act", "point": {}, "n": 9, "min": 1, "p50": 1, "p99": 1, "p999": 1, "max": 1},
+ {"node": "talk", "point": {"batch": 1}, "n": 9, "min": 1, "p50": 1, "p99": 1, "p999": 1, "max": 1}]}\n' other >"$W/x.costs"
+notes() { # notes WORDS ARGUMENTS...: what a simulation on these costs says of its device; none: nothing
+    words=$1
+    shift
+    "$T" simulate pipelines/demo_metaworld.lua --costs "$W/x.costs" -n 3 "$@" >"$W/out" 2>"$W/err" &&
+        if [ -n "$words" ]; then grep -qF -- "$words" "$W/err"; else [ ! -s "$W/err" ]; fi
+    ok $? "simulate $*: ${words:-nothing to say}"
+}
+notes ""
+notes "" --threads 1
+notes "measured with 1 thread, used for 2" --threads 2
+notes "measured with tier other, used for ref" --tier ref
+notes "" --device cpu
+"$T" policy check policies/fill.lua --pipeline pipelines/demo_metaworld.lua --costs "$W/x.costs" -n 100 --threads 2 \
+    >"$W/out" 2>"$W/err"
+grep -q "measured with 1 thread, used for 2" "$W/err"
+ok $? "policy check, too"
+echo "1..$n"
+exit $failed
