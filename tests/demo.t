@@ -81,5 +81,19 @@ done
 if [ -n "$numpy" ]; then
     report "chunks are used as documented" "$(PYTHONDONTWRITEBYTECODE=1 "$numpy" tests/demo_chunks.py 2>&1)"
 else n=$((n + 1)); echo "ok $n - chunks are used as documented # SKIP no numpy"; fi
+# The script that builds and runs: a build that is there keeps what it was configured with.
+plain=$work/plain
+mkdir -p "$plain/tools" "$plain/bin" "$plain/build/release"
+cp tools/demo.sh "$plain/tools/"
+echo "exit 0" >"$plain/tools/setup.sh"
+printf '#!/bin/sh\necho "$*" >>"%s/said"\n' "$plain" >"$plain/bin/cmake"
+printf '#!/bin/sh\necho "ran $*"\n' >"$plain/build/release/tectum"
+chmod +x "$plain/bin/cmake" "$plain/build/release/tectum"
+PATH=$plain/bin:$PATH sh "$plain/tools/demo.sh" --frames 1 >"$work/new" 2>&1
+expect "a build that is new is configured by its preset" "--preset release" "$plain/said"
+expect "then the demo runs" "ran demo --frames 1" "$work/new"
+rm "$plain/said" && : >"$plain/build/release/CMakeCache.txt"
+PATH=$plain/bin:$PATH sh "$plain/tools/demo.sh" >"$work/again" 2>&1
+report "one that is there is not" "$(head -n 1 "$plain/said" | grep -vx "build/release")"
 echo "1..$n"
 exit $bad
