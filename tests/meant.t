@@ -28,6 +28,9 @@ says 's/every(1)/on_change("gaol")/' "takes its prefix, 'obs', or what its prefi
 says 's/writes = "obs" }/writes = "obs", spawn = on_change("promtp") }/' "E024" "help: did you mean 'prompt'?"
 says 's/writes = "obs" }/writes = "obs", spawn = on_change("gaol") }/' "it reads 'observation/image', " "'prompt'"
 says 's/stream "narration"/stream { name = "narration", defualt = "x" }/' "help: did you mean 'default'?"
+says 's/stream "narration"/stream "nar ration"/' 'is stream "nar ration"'
+says 's/metaworld.lua/metaword.lua/' "there is no file 'robots/metaword.lua'" "did you mean 'robots/metaworld.lua'?"
+says 's/checkpoints.metaworld/checkpoints\/gone/' "help: the checkpoint 'pipelines/checkpoints/gone' is not here"
 says 's/every(1)/every(0)/' "is every(0)" "n counts frames"
 says 's/every(1)/every(1.5)/' "is every(1.5)"
 says 's/name = "oxygen"/name = "oxigen"/' "did you mean 'oxygen'" "x.lua:38:26"
@@ -56,6 +59,11 @@ refuses "--timeline has no meaning here; it is an option of record and run" benc
 refuses "did you mean '--frames'?" run --frame 3 x.lua
 refuses "--seed: need --accuracy" check --seed 1 pipelines/demo_metaworld.lua
 refuses "--policy, --param: of a picture" graph --commands --policy fill pipelines/demo_metaworld.lua
+
+sed 's/^    local k = F.params.k/    F.cost("decod", 1)\n&/' policies/oxygen.lua >"$W/costly.lua"
+"$T" simulate pipelines/demo_metaworld.lua --policy "$W/costly.lua" --launch-ms 1 -n 4 >"$W/out" 2>"$W/err"
+grep -q "no cost is known for 'decod', did you mean 'decode'" "$W/err"
+ok $? "F.cost: a name that nothing costs"
 
 # Options that every verb with a use for them takes.
 "$T" graph --policy fill -T text pipelines/demo_metaworld.lua 2>"$W/err" | grep -q "policy fill"

@@ -1,10 +1,12 @@
 /* files.c - the files a pipeline is made of: bounded, and only from its own folder or the root. */
 #include "base/file_kind.h"
 #include "base/lua.h"
+#include "base/nearest.h"
 #include "base/store/kind.h"
 #include "graph/load/derive.h"
 #include "graph/load/loader.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -142,6 +144,25 @@ static bool is_inside(const char *file, const char *folder)
     return inside;
 }
 
+/* The path of a file in the same folder that was probably meant; NULL = none. */
+static const char *nearest_file(struct tec_loader *ld, const char *path, const char *folder)
+{
+    enum { MOST = 256 };
+    const char *names[MOST], *slash = strrchr(path, '/');
+    int n = 0, length = slash ? (int)(slash - path) + 1 : 0;
+    const char *at = tec_arena_printf(ld->scratch, "%s/%.*s", folder, length, path);
+    DIR *dir = at ? opendir(at) : NULL;
+    for (struct dirent *e; dir && n < MOST && (e = readdir(dir));) {
+        const char *name = e->d_name[0] == '.' ? NULL : tec_arena_strdup(ld->scratch, e->d_name);
+        if (name)
+            names[n++] = name;
+    }
+    if (dir)
+        closedir(dir);
+    const char *near = tec_nearest(path + length, names, n);
+    return near ? tec_arena_printf(ld->scratch, "%.*s%s", length, path, near) : NULL;
+}
+
 /* The full path and its folder of `path` beside the file, then under the root. */
 static const char *look_up(struct tec_loader *ld, const char *path, const char **folder,
                            struct tec_error *err)
@@ -163,8 +184,12 @@ static const char *look_up(struct tec_loader *ld, const char *path, const char *
         if (full && access(full, R_OK) == 0 && is_inside(full, folders[i]))
             return full;
     }
-    tec_fail(err, TEC_NOT_FOUND, "there is no file '%.100s' in %s%s%s", path, folders[0],
-             folders[1] ? " or " : "", folders[1] ? folders[1] : "");
+    const char *near = nearest_file(ld, path, folders[0]);
+    if (!near && folders[1])
+        near = nearest_file(ld, path, folders[1]);
+    tec_fail(err, TEC_NOT_FOUND, "there is no file '%.100s' in %s%s%s%s%.100s%s", path, folders[0],
+             folders[1] ? " or " : "", folders[1] ? folders[1] : "", near ? "; did you mean '" : "",
+             near ? near : "", near ? "'?" : "");
     return NULL;
 }
 

@@ -104,11 +104,14 @@ json_t *tec_decl_value_to_json(const struct tec_decl_value *v)
     return table_to_json(v);
 }
 
-/* "every(0)", a call with the number that it was given; without one as it is written. */
+/* A call with what it was given, "every(0)", stream "a b"; without that as it is written. */
 static const char *describe_call(struct tec_loader *ld, const struct tec_decl_value *v)
 {
     const char *usage = tec_constructors[v->tag].usage;
     const struct tec_decl_entry *e = tec_decl_value_find(v, "frames");
+    const char *name = tec_decl_value_string(v, "name");
+    if (name && !e)
+        return tec_arena_printf(ld->scratch, "%s \"%.60s\"", tec_constructors[v->tag].word, name);
     return e ? tec_arena_printf(ld->scratch, "%.*s(%s)", (int)strcspn(usage, "("), usage,
                                 tec_decl_value_describe(ld, e->value))
              : usage;

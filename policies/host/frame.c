@@ -1,10 +1,12 @@
 /* frame.c - the functions of F (cost, slack_us, kv, rng), and the guard against unknown fields and
  * writes that all tables for scripts share. */
+#include "base/nearest.h"
 #include "policies/host/host.h"
 
 #include <lauxlib.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 int tec_host_unknown(lua_State *L, const char *what, const char *name, const char *near)
 {
@@ -71,6 +73,21 @@ static double quantile(lua_State *L, int arg)
     return q;
 }
 
+/* What is told of a name that nothing costs. */
+static int unknown_cost(lua_State *L, const struct tec_topology *t, const char *name)
+{
+    const char *names[TEC_MAX_NODES + 4] = {"prefill", "action", "decode", "packed"};
+    char message[200];
+    int n = 4;
+    for (int i = 0; i < t->n_nodes && i < TEC_MAX_NODES; i++)
+        names[n++] = t->nodes[i].name;
+    const char *near = tec_nearest(name, names, n);
+    near = near && strcmp(near, name) != 0 ? near : NULL;
+    snprintf(message, sizeof message, "F.cost: no cost is known for '%.60s'%s%.60s%s", name,
+             near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return luaL_error(L, "%s", message);
+}
+
 static int frame_cost(lua_State *L)
 {
     struct tec_policy *policy = in_frame(L);
@@ -82,7 +99,7 @@ static int frame_cost(lua_State *L)
         return luaL_error(L, "F.cost: the point must be finite");
     double us = costs->cost ? costs->cost(costs->self, lua_tostring(L, 1), point, q) : -1;
     if (!(us >= 0))
-        return luaL_error(L, "F.cost: no cost is known for '%s'", lua_tostring(L, 1));
+        return unknown_cost(L, policy->topology, lua_tostring(L, 1));
     tec_record_cost(policy->record, lua_tostring(L, 1), point, q, us);
     lua_pushnumber(L, us);
     return 1;

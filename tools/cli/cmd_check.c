@@ -302,10 +302,14 @@ static enum tec_status judge_failure(struct tec_invocation *call,
                                                                   : TEC_E011;
     struct tec_diagnostic *entry = tec_diagnostics_add(d, code, located ? where : pipeline->where,
                                                        "%s", located ? rest : message);
+    const char *weights =
+        pipeline->n_models ? pipeline->models[tec_pipeline_main(pipeline)].weights : NULL;
     if (by == TEC_MEASURED_FULL && status != TEC_NOT_FOUND)
-        tec_diagnostics_help(d, entry,
-                             "the checkpoint is not here: this is the model's description; name "
-                             "one with --weights DIR");
+        tec_diagnostics_help(
+            d, entry,
+            "the checkpoint '%.100s' is not here: this is the model's description; "
+            "name one with --weights DIR",
+            weights ? weights : "");
     return TEC_OK;
 }
 
