@@ -21,6 +21,9 @@ for task in button drawer_open faucet_open; do
 done
 timeout 60 "$T" init "$robot" --root "$root" >"$W/init.lua" 2>>"$W/err"; ok $? "init"
 grep -q 'EXECUTE <const> = 8' "$W/init.lua"; ok $? "eight actions of a chunk are executed"
+timeout 60 "$T" run "$robot" --root "$root" -i prompt=go >"$W/out" 2>"$W/err"; [ $? -ne 0 ]; ok $? "it has no prompt"
+grep -q "wants observation.images.corner, observation.images.wrist, observation.state$" "$W/err"
+ok $? "and none is listed"
 
 echo "1..$n"
 exit $failed

@@ -645,8 +645,9 @@ def aloha_s_maps_and_metadata(_):
 
 @test
 def texts_that_are_read_are_listed(_):
-    for pipeline, texts in ("text_task", [{"name": "prompt", "kind": "text", "required": True}]), ("text_loop", []):
-        server = Server(pipeline="tests/pipelines/%s.lua" % pipeline)
+    for pipeline, texts in (("tests/pipelines/text_task.lua", [{"name": "prompt", "kind": "text", "required": True}]),
+                            ("tests/pipelines/text_loop.lua", []), ("pipelines/checkpoints/metaworld_act", [])):
+        server = Server(pipeline=pipeline)
         inputs = Socket(server.port).reply()["tectum"]["inputs"]
         check([i for i in inputs if i["kind"] == "text"] == texts, inputs)
         check(server.end()[0] == 0)

@@ -430,6 +430,10 @@ static enum tec_status observe_text(struct tec_observer *o, const struct tec_val
         put_text(out, o->said, o->said_bytes < most ? o->said_bytes : most);
         return TEC_OK;
     }
+    if (o->needs.text_unread) {
+        put_text(out, "", 0);
+        return TEC_OK;
+    }
     const struct tec_value *value = find_value(values, n, robot->prompt_input);
     const char *text = value ? value->data : robot->default_prompt;
     if (!text && (o->needs.text_optional || gives_ids(robot, values, n)))

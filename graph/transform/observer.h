@@ -59,6 +59,7 @@ struct tec_observer_needs {
     struct tec_observer_tokens tokens; /* for the step bins of the robot's decode */
     int text_max;                      /* most bytes of an instruction */
     bool text_optional;                /* a request without one has the text "" */
+    bool text_unread;                  /* no text is looked at: it is "" */
     struct tec_norm state_norm, action_norm;
 };
 

@@ -97,7 +97,7 @@ static void want_of_robot(struct tec_inputs *in, const struct tec_session *sessi
         if (text->writer == 0)
             want(in, text->name, TEC_WANT_TEXT, !text->initial && !(prompt && r->default_prompt));
     }
-    want(in, r->prompt_input, TEC_WANT_TEXT, !r->default_prompt && !composes);
+    want(in, tec_session_prompt_key(session), TEC_WANT_TEXT, !r->default_prompt && !composes);
     for (int i = 0; i < r->n_ignored; i++)
         want(in, r->ignored[i], TEC_WANT_PICTURE, false);
 }

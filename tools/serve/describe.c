@@ -51,8 +51,9 @@ static int add_robot(json_t *list, const struct tec_pipeline *p, const struct te
         bad |= add_numbers(list, robot->parts[i].input, "state",
                            (const int64_t[]){robot->parts[i].size}, 1, true);
     int chain = tec_session_chain(session), n = tec_pipeline_texts(p, chain, texts);
+    const char *prompt = tec_session_prompt_key(session);
     if (!tec_pipeline_composes(p, chain))
-        return bad | add_text(list, robot->prompt_input, !robot->default_prompt);
+        return prompt ? bad | add_text(list, prompt, !robot->default_prompt) : bad;
     for (int i = 0; i < n; i++) {
         const struct tec_decl_input *in = &p->inputs[texts[i]];
         bool known = in->initial || (is_prompt(robot, in->name) && robot->default_prompt);

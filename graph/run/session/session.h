@@ -158,6 +158,9 @@ int tec_session_columns(const struct tec_session *session);
 const struct tec_observation *tec_session_observation(const struct tec_session *session);
 const struct tec_template *tec_session_template(const struct tec_session *session);
 const struct tec_robot *tec_session_robot(const struct tec_session *session); /* NULL = none */
+
+/* The key of the robot's prompt; NULL: there is no robot, or its model reads no text. */
+const char *tec_session_prompt_key(const struct tec_session *session);
 /* Tokens of the frames' prompt of one of the last inputs; of a prompt that waits, when its frame is
  * over, those that it was then made of. */
 int tec_session_prompt_tokens(const struct tec_session *session,

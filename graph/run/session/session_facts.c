@@ -59,6 +59,12 @@ const struct tec_robot *tec_session_robot(const struct tec_session *session)
     return session->plain ? NULL : session->robot;
 }
 
+const char *tec_session_prompt_key(const struct tec_session *session)
+{
+    const struct tec_robot *robot = tec_session_robot(session);
+    return robot && tec_model_reads(session->options.model) ? robot->prompt_input : NULL;
+}
+
 static bool spells(const struct tec_session_texts *texts, const char *input)
 {
     bool any = false;

@@ -225,8 +225,6 @@ enum tec_status tec_session_find_robot(struct tec_robot **out, bool *plain,
         status = name_robot(*out, options, d->name, arena, err);
     if (status == TEC_OK && !c)
         (*out)->norm = TEC_NORM_NONE;
-    if (status == TEC_OK && !tec_model_reads(options->model) && !(*out)->default_prompt)
-        (*out)->default_prompt = ""; /* which nobody reads */
     return at_robot(options, status, err);
 }
 
@@ -360,7 +358,8 @@ static enum tec_status make_observer(struct tec_observer **out, const struct tec
                                        .action_width = m->flow.dim > 0 ? m->flow.dim : 1,
                                        .tokens = {m->tokens.vocab, m->tokens.bins, m->text.eos},
                                        .text_max = text_max,
-                                       .text_optional = !o->tokenizer};
+                                       .text_optional = !o->tokenizer,
+                                       .text_unread = !tec_model_reads(o->model)};
     TEC_TRY(match_slots(o, robot, &needs, err));
     if (o->checkpoint)
         TEC_TRY(find_norms(&needs, o->checkpoint, robot, arena, err));
