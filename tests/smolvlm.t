@@ -198,12 +198,12 @@ PYTHON
     refused "$1 = $2 is refused" "$3" --weights "$W/broken" -i "image=@$W/picture0.safetensors#image"
 }
 changed scale_factor 3 'squares: side 3'
-changed image_token_id 384 'text.picture: 384'
-changed image_token_id '"x"' 'image_token_id must be a token'
-changed tie_word_embeddings 1 'tie_word_embeddings must be true or false'
+changed image_token_id 384 'image_token_id: must be a token of 0'
+changed image_token_id '"x"' 'image_token_id: must be a token of 0'
+changed tie_word_embeddings 1 'tie_word_embeddings: must be true or false'
 changed text_config.model_type '"qwen2"' 'is not supported'
 changed text_config.vocab_size 385 'embed_tokens.weight'
-changed vision_config.hidden_act '"relu"' 'hidden_act: must be'
+changed vision_config.hidden_act '"relu"' 'it must be gelu_pytorch_tanh'
 changed vision_config.num_attention_heads 5 'do not divide'
 changed vision_config.num_hidden_layers 3 'encoder.layers.2'
 echo "1..$n"

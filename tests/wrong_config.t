@@ -57,6 +57,51 @@ for number, (kind, field, value, words) in enumerate(wrong, 1):
     print("%s %d - %s: %s = %s" % ("ok" if good else "not ok", number, kind, field, json.dumps(value)[:40]))
     if not good:
         print("\n".join("# " + line[:300] for line in lines[:4]), file=sys.stderr)
-print("1..%d" % len(wrong))
+# A text's folder is named to a pipeline. Folder, arch, field (of config.json, or FILE:FIELD), value, words.
+T = "tests/golden/text/%s_tiny/checkpoint"
+PIPELINE = """return extend("qwen_chat.lua", {
+  model = model { arch = "%s" }, nodes = { prefill { name = "read", template = "bare" } },
+})
+"""
+shutil.copy("pipelines/qwen_chat.lua", work)
+texts = [
+    ("qwen3", "head_dim", 33, "a head of 33 numbers cannot be rotated"), ("qwen3", "hidden_act", "gelu", "must be silu"),
+    ("qwen3", "num_key_value_heads", 3, "3 do not divide num_attention_heads 4"), ("qwen3", "rms_norm_eps", 0, "above 0"),
+    ("qwen3", "layer_types", "x", "a list of 3 kinds"), ("qwen3", "tie_word_embeddings", "x", "true or false"),
+    ("qwen3", "layer_types", ["chunked_attention"] * 3, "'chunked_attention', of layer 0, is not supported"),
+    ("qwen3", "use_sliding_window", 1, "true or false"), ("qwen3", "rope_parameters.rope_theta", -1, "above 1"),
+    ("qwen3", "rope_parameters.rope_type", "yarn", "'yarn' is not supported"), ("qwen3", "vocab_size", 1e30, WHOLE + ", is 1e+30"),
+    ("qwen3", "generation_config.json:eos_token_id", [1, 9999], "a token of 0 .. 383, is 9999"),
+    ("llama3", "bos_token_id", "x", "a token of 0 .. 399"), ("llama3", "rope_parameters.high_freq_factor", 0.5, "above 1"),
+    ("llama3", "rope_parameters.factor", None, "must be a number, is missing"), ("llama3", "mlp_bias", True, "true is not supported"),
+    ("gemma2", "sliding_window", 0, "1 .. 1099511627776"), ("gemma2", "query_pre_attn_scalar", -4, "above 0"),
+    ("gemma2", "use_bidirectional_attention", True, "true is not supported"),
+    ("smolvlm", "image_token_id", 1000, "a token of 0 .. 383"), ("smolvlm", "vision_config.num_channels", 4, "must be 3"),
+    ("smolvlm", "text_config", 7, "must be an object"), ("smolvlm", "text_config.model_type", "qwen2", "must be llama"),
+]
+for number, (kind, field, value, words) in enumerate(texts, len(wrong) + 1):
+    folder = work + "/folder"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(T % kind, folder)
+    os.system("chmod -R u+w " + folder)
+    name, _, field = ("config.json:" + field if ":" not in field else field).partition(":")
+    config = at = json.load(open("%s/%s" % (folder, name)))
+    *path, key = field.split(".")
+    for part in path:
+        at = at[part]
+    at[key] = value
+    with open("%s/%s" % (folder, name), "w") as file:
+        json.dump(config, file)
+    with open(work + "/text.lua", "w") as file:
+        file.write(PIPELINE % {"llama3": "llama"}.get(kind, kind))
+    said = subprocess.run([program, "check", work + "/text.lua", "--weights", folder], capture_output=True, text=True)
+    message = (said.stdout + said.stderr).strip()
+    good = said.returncode != 0 and message.startswith("tectum check: %s/%s: %s: " % (folder, name, field)) and \
+        words in message and ".lua" not in message
+    failed |= not good
+    print("%s %d - %s: %s = %s" % ("ok" if good else "not ok", number, kind, field, json.dumps(value)[:40]))
+    if not good:
+        print("# " + message[:300], file=sys.stderr)
+print("1..%d" % (len(wrong) + len(texts)))
 sys.exit(failed)
 EOF

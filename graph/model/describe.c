@@ -173,11 +173,14 @@ static enum tec_status fail_named(const char *root, const char *arch, struct tec
 static bool blames_file(struct tec_error *err, const struct tec_checkpoint *c,
                         enum tec_status status)
 {
-    static const char *const files[] = {"config.json: ", "embodiment_id.json: ", "config.json of "};
+    static const char *const files[] = {
+        "config.json: ", "embodiment_id.json: ", "generation_config.json: ",
+        "preprocessor_config.json: ", "config.json of "};
+    static const size_t beside = sizeof files / sizeof files[0] - 1; /* another folder's */
     const struct tec_error says = *err;
     for (size_t i = 0; c && i < sizeof files / sizeof files[0]; i++)
         if (strncmp(says.message, files[i], strlen(files[i])) == 0) {
-            tec_fail(err, status, "%s%s%s", c->root, i < 2 ? "/" : ": ", says.message);
+            tec_fail(err, status, "%s%s%s", c->root, i < beside ? "/" : ": ", says.message);
             return true;
         }
     return false;

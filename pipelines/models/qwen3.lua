@@ -1,7 +1,9 @@
 -- Qwen3 of any size; without a checkpoint Qwen3-0.6B.
+local read <const> = include("common/configuration.lua")
+
 local function slides(c)
-  local from = c.max_window_layers or 28
-  return function(i) return c.use_sliding_window == true and i >= from end
+  local some <const>, from <const> = read.flag(c, "use_sliding_window", false), read.number(c, "max_window_layers", 28)
+  return function(i) return some and i >= from end
 end
 
 return include("common/decoder_family.lua") {

@@ -16,12 +16,6 @@ if not c then
   c.text_config.rope_theta = 100000.0
 end
 
-local function part(key)
-  local x = c[key]
-  if x ~= nil and type(x) ~= "table" then error(key .. " must be an object", 0) end
-  return x or {}
-end
-
 -- The side that the processor makes of a picture that it does not split; without its file that of the tower.
 local function picture_side(vision)
   local most = (given.preprocessor or {}).max_image_size
@@ -30,27 +24,18 @@ local function picture_side(vision)
 end
 
 -- The text's tie is the top level's, whose default is not to.
-local text <const>, vision <const> = {}, part("vision_config")
-for key, value in pairs(part("text_config")) do text[key] = value end
-if (text.model_type or "llama") ~= "llama" then
-  error("text_config.model_type " .. tostring(text.model_type) .. " is not supported", 0)
-end
-local tied <const> = c.tie_word_embeddings
-if tied ~= nil and type(tied) ~= "boolean" then
-  error("tie_word_embeddings must be true or false, is " .. tostring(tied), 0)
-end
-text.tie_word_embeddings = tied == true
+local text <const>, vision <const> = {}, read.part(c, "vision_config")
+for key, value in pairs(read.part(c, "text_config")) do text[key] = value end
+read.word(text, "model_type", { "llama" }, "llama")
+text.tie_word_embeddings = read.flag(c, "tie_word_embeddings", false)
 local picture = c.image_token_id
 if picture == nil then picture = 128257 end
-if math.type(picture) ~= "integer" then
-  error("image_token_id must be a token, is " .. tostring(picture), 0)
-end
 
 local model <const> = include("common/llama_family.lua") {
   name = "smolvlm", config = text, prefix = M .. "text_model.",
 }
 model.slots = given.slots or { "image1", "image2", "image3", "image4", "image5", "image6", "image7", "image8" }
-model.text.picture = picture
+model.text.picture = read.token(c, "image_token_id", model.text.vocab, picture)
 model.text.bos = -1 -- the chat's first token is one that the template spells
 model.vision = {
   towers = { shared.tower(M, vision, picture_side(vision)) },

@@ -4,6 +4,7 @@ local read <const> = {}
 
 -- A value in a message: texts in quotes.
 local function shown(x)
+  if x == nil then return "missing" end
   if type(x) == "table" then return "a list or an object" end
   return type(x) == "string" and "'" .. x .. "'" or tostring(x)
 end
@@ -21,7 +22,7 @@ end
 
 -- Where the field stands: in a file of what is given, in this very table or, of one that was copied, with this value.
 local function place(t, key)
-  local files = { ["config.json"] = given.config }
+  local files = { ["generation_config.json"] = given.generation, ["preprocessor_config.json"] = given.preprocessor }
   for _, folder in pairs(given.folders or {}) do
     if folder.config then files["config.json of " .. tostring(folder.name)] = folder.config end
   end
@@ -45,7 +46,7 @@ function read.refuse(t, key, what) error(place(t, key) .. key .. ": " .. what, 0
 function read.count(t, key, default, most)
   local n = t[key]
   if n == nil then n = default end
-  if math.type(n) == "float" and n == n // 1 then n = math.tointeger(n) end
+  if math.type(n) == "float" then n = math.tointeger(n) or n end
   if math.type(n) ~= "integer" or n < 1 or n > (most or 1 << 20) then
     read.refuse(t, key, "must be a whole number of 1 .. " .. (most or "2^20") .. ", is " .. shown(n))
   end
@@ -57,6 +58,72 @@ function read.number(t, key, default)
   if x == nil then x = default end
   if math.type(x) == nil then read.refuse(t, key, "must be a number, is " .. shown(x)) end
   return x + 0.0
+end
+
+-- A number above `least`; its words in a message are the same for every field.
+function read.above(t, key, least, default)
+  local x = read.number(t, key, default)
+  if not (x > least and x < 1e30) then
+    read.refuse(t, key, string.format("must be above %g and below 1e30, is %g", least, x))
+  end
+  return x
+end
+
+-- true or false, or its default.
+function read.flag(t, key, default)
+  local x = t[key]
+  if x == nil then x = default end
+  if type(x) ~= "boolean" then read.refuse(t, key, "must be true or false, is " .. shown(x)) end
+  return x
+end
+
+-- One of a set of words, or its default.
+function read.word(t, key, words, default)
+  local x = t[key]
+  if x == nil then x = default end
+  local list = nil
+  for _, word in ipairs(words) do
+    if x == word then return x end
+    list = list and list .. " or " .. word or word
+  end
+  read.refuse(t, key, shown(x) .. " is not supported; it must be " .. list)
+end
+
+-- A part of a configuration that is an object; absent, it is empty.
+function read.part(t, key)
+  local x = t[key]
+  if x ~= nil and type(x) ~= "table" then read.refuse(t, key, "must be an object, is " .. shown(x)) end
+  return x or {}
+end
+
+-- Heads of keys, each of as many heads of queries.
+function read.kv_heads(t, heads, default)
+  local n = read.count(t, "num_key_value_heads", default)
+  if heads % n ~= 0 then
+    read.refuse(t, "num_key_value_heads", n .. " do not divide num_attention_heads " .. heads)
+  end
+  return n
+end
+
+-- The numbers of a head that is rotated, which are pairs; without a default its share of the width.
+function read.head_dim(t, width, heads, default)
+  if t.head_dim == nil and not default and width % heads ~= 0 then
+    read.refuse(t, "num_attention_heads", heads .. " do not divide hidden_size " .. width)
+  end
+  local dim = read.count(t, "head_dim", default or width // heads)
+  if dim % 2 ~= 0 then
+    read.refuse(t, t.head_dim ~= nil and "head_dim" or "num_attention_heads",
+                "a head of " .. dim .. " numbers cannot be rotated: they must be pairs")
+  end
+  return dim
+end
+
+-- A token of the vocabulary.
+function read.token(t, key, vocab, id)
+  if math.type(id) ~= "integer" or id < 0 or id >= vocab then
+    read.refuse(t, key, "must be a token of 0 .. " .. vocab - 1 .. ", is " .. shown(id))
+  end
+  return id
 end
 
 -- Steps of a flow.

@@ -12,10 +12,14 @@ local sizes <const> = {
 }
 
 local read <const> = include("common/configuration.lua")
-local count <const>, number <const> = read.count, read.number
+local count <const> = read.count
 local layers_of <const> = include("common/decoder_layers.lua")
 
 local function table_of(x) return type(x) == "table" and x or {} end
+
+local function base(m, c, p)
+  return read.above(p.rope_theta ~= nil and p or c, "rope_theta", 1.0, m.theta or 10000.0)
+end
 
 -- The rotation of the layers that see everything: its base, and how it is stretched, of the kinds that the
 -- family has. Another stretch is another model's: near positions would come out nearly right.
@@ -26,48 +30,49 @@ local function rotation(m, c)
     local kind = scaling.rope_type or scaling.type or "default"
     if kind ~= "default" then
       if not (m.stretches and m.stretches[kind]) then
-        error("rope_scaling " .. tostring(kind) .. " is not supported; take it out of config.json for "
-              .. "texts that max_position_embeddings holds", 0)
+        read.refuse(scaling, scaling.rope_type ~= nil and "rope_type" or "type", read.shown(kind)
+                    .. " is not supported; take it out for texts that max_position_embeddings holds")
       end
-      local stretch = { kind = kind, factor = number(scaling, "factor") }
+      local stretch = { kind = kind, factor = read.above(scaling, "factor", 0.0) }
       if kind == "llama3" then
-        stretch.low, stretch.high = number(scaling, "low_freq_factor"), number(scaling, "high_freq_factor")
-        stretch.original = number(scaling, "original_max_position_embeddings")
+        stretch.low = read.above(scaling, "low_freq_factor", 0.0)
+        stretch.high = read.above(scaling, "high_freq_factor", stretch.low)
+        stretch.original = read.above(scaling, "original_max_position_embeddings", 0.0)
       end
-      return number(p, "rope_theta", number(c, "rope_theta", m.theta or 10000.0)), stretch
+      return base(m, c, p), stretch
     end
   end
-  return number(p, "rope_theta", number(c, "rope_theta", m.theta or 10000.0)), nil
+  return base(m, c, p), nil
 end
 
 -- Tokens that end a text: generation_config.json's, else config.json's; a number or a list.
-local function ends(c)
-  local ids = table_of(given.generation).eos_token_id
-  if ids == nil then ids = c.eos_token_id end
+local function ends(c, vocab)
+  local of = table_of(given.generation)
+  if of.eos_token_id == nil then of = c end
+  local ids = of.eos_token_id
   if type(ids) ~= "table" then ids = { ids } end
   local list = {}
-  for i, id in ipairs(ids) do
-    if math.type(id) ~= "integer" then error("eos_token_id must be a token or a list of tokens", 0) end
-    list[i] = id
-  end
+  for i, id in ipairs(ids) do list[i] = read.token(of, "eos_token_id", vocab, id) end
   return list
 end
 
 -- The layers with a window and its width; nil where no layer has one. slides(i): of layer i, from 0 on,
 -- where the file does not list them.
 local function windows(c, layers, slides, default)
-  local width, list, any = c.sliding_window, {}, false
-  if width == nil then width = default end
+  local list, any = {}, false
+  local kinds <const> = c.layer_types
+  if kinds ~= nil and (type(kinds) ~= "table" or #kinds < layers) then
+    read.refuse(c, "layer_types", "must be a list of " .. layers .. " kinds, a layer each")
+  end
   for i = 1, layers do
-    local kind = table_of(c.layer_types)[i]
-    list[i] = kind and kind == "sliding_attention" or not kind and slides(i - 1)
+    if kinds and kinds[i] ~= "sliding_attention" and kinds[i] ~= "full_attention" then
+      read.refuse(c, "layer_types", read.shown(kinds[i]) .. ", of layer " .. i - 1
+                  .. ", is not supported; it must be full_attention or sliding_attention")
+    end
+    if kinds then list[i] = kinds[i] == "sliding_attention" else list[i] = slides(i - 1) end
     any = any or list[i]
   end
-  if not any then return nil end
-  if math.type(width) ~= "integer" or width < 1 then
-    error("sliding_window must be a whole number above 0, is " .. tostring(width), 0)
-  end
-  return math.min(width, 1 << 20), list
+  return any and count(c, "sliding_window", default, 1 << 40) or nil, list
 end
 
 -- 4-bit weights as AutoAWQ and AutoGPTQ write them; other tools' layouts look alike and are not.
@@ -78,15 +83,15 @@ local function packing(c)
     local x = q[key]
     if x == nil then x = default end
     for _, w in ipairs(want) do if x == w then return x end end
-    error("quantization_config." .. key .. ": " .. tostring(x) .. " is not supported", 0)
+    read.refuse(q, key, read.shown(x) .. " is not supported")
   end
   must("bits", { 4 }, q.w_bit)
   local kind = must("quant_method", { "awq", "gptq" })
   if kind == "awq" then must("version", { "gemm", "GEMM" }, "gemm") end
   for _, name in ipairs(table_of(q.modules_to_not_convert)) do
-    if name ~= "lm_head" then error("quantization_config.modules_to_not_convert is not supported", 0) end
+    if name ~= "lm_head" then read.refuse(q, "modules_to_not_convert", read.shown(name) .. " is not supported") end
   end
-  if q.lm_head then error("quantization_config.lm_head: a head of 4 bits is not supported", 0) end
+  if q.lm_head then read.refuse(q, "lm_head", "a head of 4 bits is not supported") end
   local group = q.group_size or q.q_group_size or 128
   local version = kind == "gptq" and must("checkpoint_format", { "gptq", "gptq_v2" }, "gptq")
   return { kind = kind, group = group == -1 and 0 or group, minus = version == "gptq",
@@ -96,16 +101,17 @@ end
 local function activation(m, c)
   local key <const> = m.gelu and "hidden_activation" or "hidden_act"
   local want <const> = m.gelu and "gelu_pytorch_tanh" or "silu"
-  local act = c[key] or want
-  if act ~= want then error(key .. " must be " .. want .. ", is " .. tostring(act), 0) end
-  if c.mlp_bias then error("mlp_bias is not supported", 0) end
+  read.word(c, key, { want }, want)
+  for _, other in ipairs { "mlp_bias", "use_bidirectional_attention" } do
+    if read.flag(c, other, false) then read.refuse(c, other, "true is not supported") end
+  end
   return m.gelu and "gelu" or "silu"
 end
 
 -- The projections that have a bias.
 local function biased(m, c)
   if m.qkv_bias then return { q_proj = true, k_proj = true, v_proj = true } end
-  return c.attention_bias and { q_proj = true, k_proj = true, v_proj = true, o_proj = true } or nil
+  return read.flag(c, "attention_bias", false) and { q_proj = true, k_proj = true, v_proj = true, o_proj = true } or nil
 end
 
 -- What differs between layers and from most in attention: m.attention(c) may say scale, cap and window_theta.
@@ -118,7 +124,7 @@ local function scores(m, c, layers)
     local near <const> = window and slides[i + 1]
     local turn = { theta = theta, stretch = stretch, f32 = m.angles_f32 }
     if near and s.window_theta then turn = { theta = s.window_theta, f32 = m.angles_f32 } end
-    return { rotation = turn, window = near and window or nil, scale = s.scale, cap = s.cap }
+    return { rotation = turn, window = near and math.min(window, 1 << 20) or nil, scale = s.scale, cap = s.cap }
   end
 end
 
@@ -146,24 +152,19 @@ return function(m)
   local act = activation(m, c)
   local width, heads = count(c, "hidden_size", m.width or 4096), count(c, "num_attention_heads", m.heads or 32)
   local layers, vocab = count(c, "num_hidden_layers", m.layers or 32), count(c, "vocab_size", m.vocab)
-  local dim = c.head_dim and count(c, "head_dim") or m.head_dim
-  if not dim and width % heads ~= 0 then
-    error("num_attention_heads " .. heads .. " do not divide hidden_size " .. width, 0)
-  end
-  local stops <const> = ends(c)
+  local stops <const> = ends(c, vocab)
   local penalty = table_of(given.generation).repetition_penalty
-  local tied = c.tie_word_embeddings
-  if tied == nil then tied = m.tied or false end
+  local tied <const> = read.flag(c, "tie_word_embeddings", m.tied or false)
   local text = layers_of {
     prefix = M, layers = layers, width = width, heads = heads,
-    kv_heads = count(c, "num_key_value_heads", m.kv_heads or heads), head_dim = dim or width // heads,
-    mlp = count(c, "intermediate_size", m.mlp), eps = number(c, "rms_norm_eps", 1e-6), offset = m.offset,
+    kv_heads = read.kv_heads(c, heads, m.kv_heads or heads), head_dim = read.head_dim(c, width, heads, m.head_dim),
+    mlp = count(c, "intermediate_size", m.mlp), eps = read.above(c, "rms_norm_eps", 0.0, 1e-6), offset = m.offset,
     activation = act, biased = biased(m, c), head_norms = m.head_norms, post_norms = m.post_norms,
     packing = packing(c), scores = scores(m, c, layers),
   }
   text.vocab, text.scale, text.round_logits = vocab, m.embedding and m.embedding(width) or 1.0, true
   text.mask, text.cap = "causal_all", m.cap and m.cap(c) or nil
-  text.bos = m.bos and math.type(c.bos_token_id) == "integer" and c.bos_token_id or -1
+  text.bos = m.bos and c.bos_token_id ~= nil and read.token(c, "bos_token_id", vocab, c.bos_token_id) or -1
   text.eos, text.ends = stops[1] or -1, stops
   text.penalty = type(penalty) == "number" and penalty + 0.0 or 1.0
   text.max_tokens = count(c, "max_position_embeddings", m.positions)

@@ -2,13 +2,13 @@
 -- times the root of their width, scores by query_pre_attn_scalar. The defaults are those of Gemma2Config and
 -- Gemma3TextConfig.
 local decoder <const> = include("common/decoder_family.lua")
-local number <const> = include("common/configuration.lua").number
+local read <const> = include("common/configuration.lua")
 
 -- m, beside what decoder_family.lua says: attention(c) adds to the scores.
 return function(m)
   local function attention(c)
     local s = m.attention(c)
-    s.scale = number(c, "query_pre_attn_scalar", 256.0) ^ -0.5
+    s.scale = read.above(c, "query_pre_attn_scalar", 0.0, 256.0) ^ -0.5
     return s
   end
   return decoder {

@@ -48,16 +48,12 @@ local B <const> = "vision_backbone."
 local T <const> = { B .. "featurizer.", B .. "fused_featurizer." }
 
 local read <const> = include("common/configuration.lua")
-local count <const>, number <const> = read.count, read.number
+local count <const> = read.count
 
 local layers_of <const> = include("common/decoder_layers.lua")
 local pictures_of <const> = include("common/picture_layers.lua")
 
-local function part(t, key)
-  local x = t[key]
-  if x ~= nil and type(x) ~= "table" then error(key .. " must be an object or a list", 0) end
-  return x or {}
-end
+local part <const> = read.part
 
 local function heads_of(width, heads, what)
   if width % heads ~= 0 then
@@ -76,14 +72,14 @@ end
 local function tower(c, index, ignored)
   local id = part(c, "timm_model_ids")[index] or fused[index]
   local kind = timm[id]
-  if not kind then error("timm_model_ids: " .. tostring(id) .. " is not known", 0) end
+  if not kind then read.refuse(c, "timm_model_ids", read.shown(id) .. " is not known") end
   local args, size = part(part(c, "timm_model_args"), index), part(c, "image_sizes")
   local width, depth = count(args, "embed_dim", kind.embed_dim), count(args, "depth", kind.depth)
-  local heads, ratio = count(args, "num_heads", kind.num_heads), number(args, "mlp_ratio", kind.mlp_ratio)
+  local heads, ratio = count(args, "num_heads", kind.num_heads), read.above(args, "mlp_ratio", 0.0, kind.mlp_ratio)
   local act = part(c, "timm_override_act_layers")[index]
-  if act then error("timm_override_act_layers: " .. tostring(act) .. " is not supported", 0) end
-  if depth < 2 then error("depth must be 2 or more, is " .. depth, 0) end
-  if not (ratio > 0 and ratio < 64) then error("mlp_ratio must be above 0 and below 64", 0) end
+  if act then read.refuse(c, "timm_override_act_layers", read.shown(act) .. " is not supported") end
+  if depth < 2 then read.refuse(args, "depth", "must be 2 or more, is " .. depth) end
+  if ratio >= 64 then read.refuse(args, "mlp_ratio", "must be below 64, is " .. ratio) end
   local P = T[index]
   local before, before_rows = {}, 0
   for i, b in ipairs(kind.before) do
@@ -125,17 +121,19 @@ local function projector(widths, before, width)
 end
 
 local function llama(t)
-  if t.rope_scaling then error("text_config.rope_scaling is not supported", 0) end
-  if (t.hidden_act or "silu") ~= "silu" then error("text_config.hidden_act must be silu", 0) end
-  if t.mlp_bias then error("text_config.mlp_bias is not supported", 0) end
+  if t.rope_scaling then read.refuse(t, "rope_scaling", "is not supported") end
+  read.word(t, "hidden_act", { "silu" }, "silu")
+  if read.flag(t, "mlp_bias", false) then read.refuse(t, "mlp_bias", "true is not supported") end
   local width, heads = count(t, "hidden_size", 4096), count(t, "num_attention_heads", 32)
-  local theta = number(part(t, "rope_parameters"), "rope_theta", number(t, "rope_theta", 10000.0))
+  local turned <const> = part(t, "rope_parameters")
+  read.word(turned, "rope_type", { "default" }, "default")
+  local theta = read.above(turned.rope_theta ~= nil and turned or t, "rope_theta", 1.0, 10000.0)
   return layers_of {
     prefix = L .. "model.", layers = count(t, "num_hidden_layers", 32), width = width, heads = heads,
-    kv_heads = count(t, "num_key_value_heads", heads),
-    head_dim = t.head_dim and count(t, "head_dim") or heads_of(width, heads, "text_config"),
-    mlp = count(t, "intermediate_size", 11008), eps = number(t, "rms_norm_eps", 1e-6), activation = "silu",
-    biased = t.attention_bias and { q_proj = true, k_proj = true, v_proj = true, o_proj = true } or nil,
+    kv_heads = read.kv_heads(t, heads, heads), head_dim = read.head_dim(t, width, heads),
+    mlp = count(t, "intermediate_size", 11008), eps = read.above(t, "rms_norm_eps", 0.0, 1e-6), activation = "silu",
+    biased = read.flag(t, "attention_bias", false)
+      and { q_proj = true, k_proj = true, v_proj = true, o_proj = true } or nil,
     scores = function() return { rotation = { theta = theta } } end,
   }
 end

@@ -1,7 +1,7 @@
 -- What models have in common that look with SmolVLM2's eyes: its picture tower, from vision_config, and sizes
 -- without a checkpoint. A key that the configuration lacks has the default of the Hugging Face class.
 local read <const> = include("common/configuration.lua")
-local count <const>, number <const> = read.count, read.number
+local count <const> = read.count
 local pictures_of <const> = include("common/picture_layers.lua")
 
 local shared <const> = {}
@@ -39,15 +39,16 @@ function shared.tower(prefix, c, side, f32)
   local V <const> = prefix .. "vision_model."
   local width, heads = count(c, "hidden_size", 1152), count(c, "num_attention_heads", 16)
   if width % heads ~= 0 then read.refuse(c, "num_attention_heads", heads .. " do not divide " .. width) end
-  local act <const> = c.hidden_act or "gelu_pytorch_tanh"
-  if act ~= "gelu_pytorch_tanh" then
-    read.refuse(c, "hidden_act", "must be gelu_pytorch_tanh, is " .. read.shown(act))
+  read.word(c, "hidden_act", { "gelu_pytorch_tanh" }, "gelu_pytorch_tanh")
+  if count(c, "num_channels", 3) ~= 3 then
+    read.refuse(c, "num_channels", "must be 3, is " .. read.shown(c.num_channels))
   end
   local patch = count(c, "patch_size", 32)
   local t = pictures_of {
     prefix = V .. "encoder.layers.", layers = count(c, "num_hidden_layers", 12), width = width, heads = heads,
-    mlp = count(c, "intermediate_size", 3072), eps = number(c, "layer_norm_eps", 1e-6), final = V .. "post_layernorm",
-    f32 = f32, image_size = side, patch = patch, side = count(c, "image_size", 224) // patch,
+    mlp = count(c, "intermediate_size", 3072), eps = read.above(c, "layer_norm_eps", 0.0, 1e-6),
+    final = V .. "post_layernorm", f32 = f32,
+    image_size = side, patch = patch, side = count(c, "image_size", 224) // patch,
     embed = V .. "embeddings.patch_embedding", position = V .. "embeddings.position_embedding.weight",
   }
   t.mean, t.std = { 0.5, 0.5, 0.5 }, { 0.5, 0.5, 0.5 }
