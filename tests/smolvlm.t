@@ -197,7 +197,7 @@ json.dump(config, open(sys.argv[2], "w"))
 PYTHON
     refused "$1 = $2 is refused" "$3" --weights "$W/broken" -i "image=@$W/picture0.safetensors#image"
 }
-changed scale_factor 3 'squares: side 3'
+changed scale_factor 3 'scale_factor: squares of 3 x 3 must divide'
 changed image_token_id 384 'image_token_id: must be a token of 0'
 changed image_token_id '"x"' 'image_token_id: must be a token of 0'
 changed tie_word_embeddings 1 'tie_word_embeddings: must be true or false'

@@ -77,7 +77,8 @@ texts = [
     ("gemma2", "sliding_window", 0, "1 .. 1099511627776"), ("gemma2", "query_pre_attn_scalar", -4, "above 0"),
     ("gemma2", "use_bidirectional_attention", True, "true is not supported"),
     ("smolvlm", "image_token_id", 1000, "a token of 0 .. 383"), ("smolvlm", "vision_config.num_channels", 4, "must be 3"),
-    ("smolvlm", "text_config", 7, "must be an object"), ("smolvlm", "text_config.model_type", "qwen2", "must be llama"),
+    ("gemma2", "attn_logit_softcapping", "x", "must be a number"), ("gemma2", "final_logit_softcapping", -1, "above 0"),
+    ("smolvlm", "scale_factor", 3, "squares of 3 x 3"), ("smolvlm", "text_config", 7, "must be an object"), ("smolvlm", "text_config.model_type", "qwen2", "must be llama"),
 ]
 for number, (kind, field, value, words) in enumerate(texts, len(wrong) + 1):
     folder = work + "/folder"

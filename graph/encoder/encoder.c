@@ -6,6 +6,7 @@
  * company. */
 #include "graph/encoder/encoder.h"
 
+#include "base/text/bytes.h"
 #include "graph/encoder/encoder_own.h"
 #include "kernels/matrix.h"
 
@@ -31,15 +32,15 @@ static enum tec_status add_prompt(struct tec_encoder *e, struct tec_encoder_text
                                   struct tec_error *err)
 {
     const char *prompt = e->directory.prompt;
-    size_t n = prompt ? strlen(prompt) : 0;
-    if (n == 0)
+    struct tec_bytes whole;
+    if (!prompt || !*prompt)
         return TEC_OK;
-    char *at = TEC_NEW(&e->scratch, n + text->n, char);
-    if (!at)
+    tec_bytes_init(&whole, &e->scratch, 0);
+    tec_bytes_add(&whole, prompt, strlen(prompt));
+    tec_bytes_add(&whole, text->at, text->n);
+    if (whole.failed)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a text of %zu bytes", text->n);
-    memcpy(at, prompt, n);
-    memcpy(at + n, text->at, text->n);
-    *text = (struct tec_encoder_text){at, n + text->n};
+    *text = (struct tec_encoder_text){whole.at, whole.n};
     return TEC_OK;
 }
 

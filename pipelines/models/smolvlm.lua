@@ -37,8 +37,14 @@ local model <const> = include("common/llama_family.lua") {
 model.slots = given.slots or { "image1", "image2", "image3", "image4", "image5", "image6", "image7", "image8" }
 model.text.picture = read.token(c, "image_token_id", model.text.vocab, picture)
 model.text.bos = -1 -- the chat's first token is one that the template spells
+local side <const>, scale <const> = picture_side(vision), count(c, "scale_factor", 2)
+local patches <const> = side // count(vision, "patch_size", 32)
+if patches % scale ~= 0 or scale > 16 then
+  read.refuse(c, "scale_factor", "squares of " .. scale .. " x " .. scale .. " must divide a side of " .. patches
+              .. " patches, and be of 16 at most")
+end
 model.vision = {
-  towers = { shared.tower(M, vision, picture_side(vision)) },
-  project = shared.project(M, count(c, "scale_factor", 2), model.text.width),
+  towers = { shared.tower(M, vision, side) },
+  project = shared.project(M, scale, model.text.width),
 }
 return model

@@ -69,6 +69,11 @@ function read.above(t, key, least, default)
   return x
 end
 
+-- The cap of a score or a logit; absent, there is none.
+function read.cap(t, key)
+  return t[key] ~= nil and read.above(t, key, 0.0) or nil
+end
+
 -- true or false, or its default.
 function read.flag(t, key, default)
   local x = t[key]

@@ -17,6 +17,6 @@ return function(m)
     width = 2304, layers = 26, mlp = 9216, positions = m.positions, vocab = m.vocab, window = 4096,
     theta = m.theta, stretches = m.stretches, slides = m.slides, attention = attention,
     embedding = function(width) return width ^ 0.5 end,
-    cap = function(c) return c.final_logit_softcapping or m.final_cap end,
+    cap = function(c) return read.cap(c, "final_logit_softcapping") end,
   }
 end
