@@ -65,6 +65,8 @@ static void hear(void *runtime, const struct tec_event *event)
     tec_recorder_emit(&rt->recorder, event);
     if (!rt->engine) /* the warm-up */
         return;
+    if (rt->deciding)
+        tec_deciding_hear(rt->deciding, event);
     if (event->kind == TEC_EVENT_UNREAD)
         keep_unread(rt, event);
     tec_figures_count(&rt->figures, event);

@@ -10,6 +10,7 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "graph/live/asks.h"
+#include "graph/live/decided.h"
 #include "graph/live/figures.h"
 #include "graph/live/observation_records.h"
 #include "graph/live/recorder.h"
@@ -83,6 +84,7 @@ struct tec_runtime {
     int n_watchdogs;                 /* of a session: one for each action node, or none */
     struct tec_figures figures;      /* what it has done so far */
     char unread[TEC_RUNTIME_UNREAD]; /* see tec_runtime_unread; `figures.unread` says it is there */
+    struct tec_deciding *deciding;   /* hears what is decided; NULL: nobody asks. Borrowed */
     struct tec_recorder recorder;    /* what it did last, from tec_runtime_record on */
     struct tec_clock clock;
     int64_t began_ns, ended_ns; /* of the newest frame */

@@ -305,10 +305,7 @@ static double ratio(lua_State *L, struct tec_policy *policy, const struct tec_re
     lua_rawgeti(L, 3, i + 1);
     double wish = number(L, -1, "a ratio");
     lua_pop(L, 1);
-    double most = t->n_ratio ? t->ratio[t->n_ratio - 1] : 1;
-    if (i > 0 && r->ratios[i - 1] < most)
-        most = r->ratios[i - 1];
-    double share = wish < 0 ? 0 : wish > most ? most : wish;
+    double share = tec_ratio_within(t, wish, i > 0 ? r->ratios[i - 1] : 1.0);
     policy->ratios_moved = policy->ratios_moved || share != wish;
     return share;
 }

@@ -85,8 +85,10 @@ struct tec_event {
     int n;             /* of requests, or of order */
     const int64_t *requests; /* [n] */
     const struct tec_decision *decision;
-    const struct tec_request_view *view; /* rows of the decision */
-    const int *order;                    /* [n] rows of the decision in launch order */
+    const struct tec_request_view *view;     /* rows of the decision */
+    const struct tec_segment_view *segments; /* PLAN: [n_segments] that the decision saw */
+    int n_segments;
+    const int *order; /* [n] rows of the decision in launch order */
     const struct tec_frame_record *record;
     const float *chunk;                /* RELEASE: [horizon, dim] */
     const struct tec_ring_event *ring; /* NULL: not of a ring. START, END: `what` is the launch */

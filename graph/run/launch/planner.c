@@ -57,6 +57,13 @@ int tec_snap_down(const int *points, int n, int wish)
     return best;
 }
 
+double tec_ratio_within(const struct tec_topology *t, double wish, double before)
+{
+    double most = t->n_ratio ? t->ratio[t->n_ratio - 1] : 1.0;
+    most = before < most ? before : most;
+    return wish > most ? most : wish > 0.0 ? wish : 0.0;
+}
+
 int tec_snap_up(const int *points, int n, int rows)
 {
     for (int i = 0; i < n; i++)

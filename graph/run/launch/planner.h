@@ -91,6 +91,7 @@ struct tec_frame_view {
     int64_t text_request, text_age_us;
     int n_req, slots, horizon;
     const struct tec_request_view *req;
+    int64_t next_id; /* of the request that arrives next */
     int n_kv;
     const struct tec_kv_view *kv;
     int n_inputs;
@@ -212,6 +213,9 @@ struct tec_planner {
     void (*observe)(void *self, const struct tec_frame_view *view,
                     const struct tec_frame_result *result);
     int (*evict)(void *self, const struct tec_frame_view *view, int n);
+    /* Is a live request given up for its deadline, when it is the session's turn? `late`: by the
+     * clock. NULL: the clock says it. */
+    bool (*late)(void *self, int session, int64_t request, bool late);
     const char *(*decider)(void *self); /* who decides in this frame; NULL: `name` always does */
 };
 
@@ -234,6 +238,10 @@ bool tec_decision_same(const struct tec_decision *a, const struct tec_decision *
 
 /* Admits everything, keeps the default plan. Named "default". */
 extern const struct tec_planner tec_default_planner;
+
+/* The share of rows to recompute for a wish: at most the largest captured one, and at most
+ * `before`, that of the layer before (1 for the first); 0 for what is no share. */
+double tec_ratio_within(const struct tec_topology *topology, double wish, double before);
 
 /* The captured point for a wish: the largest <= wish, or 0 when wish is below the smallest. */
 int tec_snap_down(const int *points, int n, int wish);

@@ -85,6 +85,8 @@ static void tell_plan(struct tec_loop *l)
                                         .what = l->record.policy,
                                         .decision = &l->decision,
                                         .view = l->view_rows,
+                                        .segments = l->segments,
+                                        .n_segments = l->view.n_seg,
                                         .order = l->order,
                                         .n = l->n_order,
                                         .ring = l->n_rings ? &ring : NULL});
@@ -93,6 +95,13 @@ static void tell_plan(struct tec_loop *l)
 static int within(int n, int most)
 {
     return n < 0 ? 0 : n > most ? most : n;
+}
+
+static void tame_ratios(const struct tec_topology *t, struct tec_recompute_decision *r)
+{
+    r->n = within(r->n, TEC_MAX_LAYERS);
+    for (int i = 0; i < r->n; i++)
+        r->ratios[i] = tec_ratio_within(t, r->ratios[i], i > 0 ? r->ratios[i - 1] : 1.0);
 }
 
 /* A planner in C may have written anything: counts, points and texts without an end stop
@@ -104,7 +113,7 @@ static void tame(struct tec_loop *l, struct tec_decision *d)
     d->n_notes = within(d->n_notes, TEC_MAX_NOTES);
     d->n_recompute = within(d->n_recompute, TEC_MAX_MEMORIES);
     for (int i = 0; i < d->n_recompute; i++)
-        d->recompute[i].n = within(d->recompute[i].n, TEC_MAX_LAYERS);
+        tame_ratios(t, &d->recompute[i]);
     d->n_seg = within(d->n_seg, TEC_MAX_SEGMENTS);
     for (int i = 0; i < d->n_rows; i++) {
         d->rows[i].k = tec_snap_down(t->k, t->n_k, d->rows[i].k);
@@ -123,6 +132,7 @@ static void tame(struct tec_loop *l, struct tec_decision *d)
     for (int i = 0; i < t->n_nodes; i++) {
         if (d->nodes[i].partition >= t->n_partitions)
             d->nodes[i].partition = -1;
+        d->nodes[i].reason[sizeof d->nodes[i].reason - 1] = '\0';
         d->nodes[i].slices = within(d->nodes[i].slices, t->nodes[i].slices * TEC_MAX_ROWS);
     }
 }

@@ -68,7 +68,7 @@ static void open_frame(struct tec_loop *l)
     r->start_ns = tec_loop_now(l);
     r->end_ns = -1;
     r->n_sessions = l->n_own;
-    r->failed = false;
+    r->failed = r->cut = false;
     r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
     r->drafted = r->kept = r->depth = 0;
     for (int i = 0; i < l->o.n_chains; i++)

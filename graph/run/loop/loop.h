@@ -218,6 +218,8 @@ struct tec_frame_record {
     bool missed;          /* any of its actions was, such a text, or the session's next tick */
     bool failed; /* the device has (tec_device_failure): this frame's launches and all later ones
                   * made nothing; without a release there are no actions; cause is gpu */
+    bool cut; /* language that was decided has not run: a frame of another loop waited, or keys and
+               * values of a memory were not there yet */
     enum tec_cause cause;
     int tokens, rows, in_flight, snapped, refused, shed;
     int drafted, kept; /* tokens that drafts proposed; of these what the model would have said */

@@ -395,8 +395,10 @@ static bool next_slice(struct tec_loop *l, struct tec_scheduled *it)
     struct tec_pending_prefill *a = it->of < l->n_turns ? prefill_of(l, it) : NULL;
     if (!a || (it->at == 0 && (tec_loop_failed(l) || a->waiting == 0 || first_row(l, a) < 0)))
         return false;
-    if (it->at > 0 && it->at < a->now && tec_loop_yields(l))
+    if (it->at > 0 && it->at < a->now && tec_loop_yields(l)) {
         a->now = it->at;
+        l->record.cut = true;
+    }
     if (it->at == a->now) {
         end_slices(l, it);
         return false;
@@ -453,6 +455,7 @@ static void settle_slice(struct tec_loop *l, struct tec_scheduled *it)
     }
     if (state == TEC_SLICE_LATER) {
         a->now = it->at + 1;
+        l->record.cut = true;
         return;
     }
     it->start_ns = it->n++ ? it->start_ns : r->start_ns;

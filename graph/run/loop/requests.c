@@ -182,11 +182,16 @@ bool tec_requests_cancel(struct tec_loop *l, int64_t id)
 
 void tec_requests_expire(struct tec_loop *l)
 {
+    const struct tec_planner *p = &l->o.planner;
     int64_t now = tec_loop_now(l);
-    for (int i = 0; i < l->n_live; i++)
-        if (!l->requests[i].ended && l->requests[i].deadline_ns < now &&
-            l->o.decoders[l->requests[i].decoder].sheds)
-            tec_requests_shed(l, &l->requests[i], "deadline");
+    for (int i = 0; i < l->n_live; i++) {
+        struct tec_request *r = &l->requests[i];
+        bool late = r->deadline_ns < now;
+        if (r->ended || !l->o.decoders[r->decoder].sheds)
+            continue;
+        if (p->late ? p->late(p->self, l->tick->session, r->id, late) : late)
+            tec_requests_shed(l, r, "deadline");
+    }
 }
 
 void tec_requests_sweep(struct tec_loop *l)

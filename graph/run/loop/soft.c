@@ -452,11 +452,13 @@ static bool next_rows(struct tec_loop *l, struct tec_scheduled *it)
 {
     if (it->at == 0)
         drop_waiting(l);
-    else if (tec_loop_yields(l))
-        return false;
     int at = it->first + it->n;
     while (at < l->n_order && is_concurrent(l, l->order[at]))
         at++;
+    if (at < l->n_order && it->at > 0 && tec_loop_yields(l)) {
+        l->record.cut = true;
+        return false;
+    }
     if (at < l->n_order)
         tec_loop_fill_rows(l, it, at, rows_from(l, at), l->decision.rows[l->order[at]].k);
     return at < l->n_order;

@@ -102,6 +102,7 @@ void tec_loop_view(struct tec_loop *l)
         l->view_rows[i] = tec_loop_view_of(l, &l->requests[i]);
     view_caches(l);
     l->view.n_req = l->n_live;
+    l->view.next_id = l->next_id;
     l->view.n_audits = l->view.n_agreed = 0;
     for (int i = 0; i < l->o.n_chains; i++)
         if (l->chains[i].executor->report)
