@@ -53,3 +53,32 @@ class Recording:
 
     def of(self, topic):
         return [body for _, body in self.messages.get(topic, [])]
+
+
+def rewritten(data, topic, change):
+    """The file without its summary, and with what change(object) gives in place of each JSON message of a topic: None
+    leaves it out, bytes are taken as they are."""
+    channels = {}
+
+    def changed(records):
+        out, at = b"", 0
+        while at + 9 <= len(records):
+            opcode, n = struct.unpack_from("<BQ", records, at)
+            body, at = records[at + 9:at + 9 + n], at + 9 + n
+            if opcode == 15:
+                break
+            if opcode == 4:
+                channels[struct.unpack_from("<H", body)[0]] = text_at(body, 4)[0]
+            if opcode == 5 and channels[struct.unpack_from("<H", body)[0]] == topic:
+                message = change(json.loads(body[22:]))
+                if message is None:
+                    continue
+                body = body[:22] + (message if isinstance(message, bytes) else json.dumps(message).encode())
+            if opcode == 6:  # an uncompressed chunk, then without a checksum
+                begin = 40 + struct.unpack_from("<I", body, 28)[0]
+                inner = changed(body[begin:])
+                body = body[:16] + struct.pack("<QI", len(inner), 0) + body[28:begin - 8] + struct.pack("<Q", len(inner)) + inner
+            out += struct.pack("<BQ", opcode, len(body)) + body
+        return out
+
+    return data[:8] + changed(data[8:])

@@ -21,7 +21,7 @@ import time
 import urllib.error
 import urllib.request
 
-from mcap_file import Recording
+from mcap_file import Recording, rewritten
 from serve_client import Array, Socket, pack, unpack
 from serve_harness import OBSERVATION, PROGRAM, SLOW, Server, check, main, test
 
@@ -1102,33 +1102,6 @@ def page_data(path):
     return json.loads(open(WORK + "/page.html").read().split('id="data">')[1].split("</script>")[0])
 
 
-def with_texts(data, topic, text_of):
-    """A recording without its summary, and what its messages of a topic say: text_of(message)."""
-    channels = {}
-
-    def changed(records):
-        out, at = b"", 0
-        while at + 9 <= len(records):
-            opcode, n = struct.unpack_from("<BQ", records, at)
-            body, at = records[at + 9:at + 9 + n], at + 9 + n
-            if opcode == 15:
-                break
-            if opcode == 4:
-                length, = struct.unpack_from("<I", body, 4)
-                channels[struct.unpack_from("<H", body)[0]] = body[8:8 + length].decode()
-            if opcode == 5 and channels[struct.unpack_from("<H", body)[0]] == topic:
-                message = json.loads(body[22:])
-                body = body[:22] + json.dumps({**message, "text": text_of(message)}).encode()
-            if opcode == 6:  # an uncompressed chunk, then without a checksum
-                begin = 40 + struct.unpack_from("<I", body, 28)[0]
-                inner = changed(body[begin:])
-                body = body[:16] + struct.pack("<QI", len(inner), 0) + body[28:begin - 8] + struct.pack("<Q", len(inner)) + inner
-            out += struct.pack("<BQ", opcode, len(body)) + body
-        return out
-
-    return data[:8] + changed(data[8:])
-
-
 @test
 def a_long_text_of_a_page_ends_where_there_is_no_more_room():
     said = {}
@@ -1139,7 +1112,7 @@ def a_long_text_of_a_page_ends_where_there_is_no_more_room():
 
     path = WORK + "/long.mcap"
     with open(path, "wb") as file:
-        file.write(with_texts(open(FILE, "rb").read(), "/tectum/text/talk", text_of))
+        file.write(rewritten(open(FILE, "rb").read(), "/tectum/text/talk", lambda m: {**m, "text": text_of(m)}))
     texts = [t["text"] for t in page_data(path)["texts"].values()]
     check(texts and max(said.values()) > 3, said)
     check("\u00e4" * 500 + "a" + "\u00e4" * 499 + " ..." in texts and not any("end" in t for t in texts), [t[-9:] for t in texts])

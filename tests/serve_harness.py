@@ -4,6 +4,7 @@ each test, the robot's observation, and a main that prints TAP."""
 import atexit
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -131,6 +132,25 @@ class Server:
         self.p.send_signal(how)
         out, err = self.p.communicate(timeout=30 * SLOW)
         return self.p.returncode, out, err
+
+
+class Servers(Server):
+    """One server of these pipelines; ports[i] is the i-th one's."""
+
+    def __init__(self, *pipelines, options=(), port="0"):
+        threads = [] if "--threads" in options else ["--threads", "1"]
+        command = [PROGRAM, "serve", *pipelines, "--port", port, *threads, *options]
+        self.p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        servers.append(self.p)
+        self.lines = [self.p.stdout.readline() for _ in pipelines]
+        check(all("ws://" in x for x in self.lines), self.lines, self.p.poll() is not None and self.p.stderr.read())
+        self.ports = [int(re.search(r"ws://[0-9.]+:([0-9]+)", x).group(1)) for x in self.lines]
+
+    def connect(self, i):
+        s = Socket(self.ports[i], timeout=20 * SLOW)
+        hello = s.reply()
+        check(list(hello) == ["tectum"], hello)
+        return s
 
 
 def times(ways, rounds=300):

@@ -22,29 +22,10 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
 from mcap_file import Recording  # noqa: E402
 from serve_client import Array, Socket  # noqa: E402
-from serve_harness import BOX, OBSERVATION, PROGRAM, SIDE, SLOW, check, main, test  # noqa: E402
+from serve_harness import BOX, OBSERVATION, PROGRAM, SIDE, SLOW, Servers, check, main, test  # noqa: E402
 
 ARM, MANY = "pipelines/demo_metaworld.lua", "pipelines/graphs/g24_many_robots.lua"
 PROMPTS = ["press the button", "open the drawer"]
-
-
-class Servers(serve_harness.Server):
-    """One server of these pipelines; ports[i] is the i-th one's."""
-
-    def __init__(self, *pipelines, options=(), port="0"):
-        threads = [] if "--threads" in options else ["--threads", "1"]
-        command = [PROGRAM, "serve", *pipelines, "--port", port, *threads, *options]
-        self.p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        serve_harness.servers.append(self.p)
-        self.lines = [self.p.stdout.readline() for _ in pipelines]
-        check(all("ws://" in x for x in self.lines), self.lines, self.p.poll() is not None and self.p.stderr.read())
-        self.ports = [int(re.search(r"ws://[0-9.]+:([0-9]+)", x).group(1)) for x in self.lines]
-
-    def connect(self, i):
-        s = Socket(self.ports[i], timeout=20 * SLOW)
-        hello = s.reply()
-        check(list(hello) == ["tectum"], hello)
-        return s
 
 
 def observation(robot, i, **options):

@@ -1,8 +1,10 @@
 /* recording.c - fuzz target: a recording's bytes, through everything that reads one: explain,
- * trace, top, the page, the frames that replay would run, and the bag of ROS 2. */
+ * trace, top, the page, the frames that replay would run with what was decided in them, and the bag
+ * of ROS 2. */
 #include "tools/record/cadence.h"
 #include "tools/record/explain.h"
 #include "tools/record/recorded.h"
+#include "tools/record/recorded_decided.h"
 #include "tools/record/ros2.h"
 #include "tools/record/trace.h"
 #include "tools/record/view_page.h"
@@ -50,6 +52,28 @@ static void read_flight(const char *path, struct tec_heap *heap)
     tec_flight_close(&f);
 }
 
+/* What was decided, of a pipeline with a bit of everything; json NULL: in the file from there on.
+ */
+static void read_decided(struct tec_mcap_reader *file, const json_t *json)
+{
+    static const char *const partitions[] = {"rt", "bg"};
+    static const struct tec_topology topology = {.n_nodes = 3,
+                                                 .nodes = {{.name = "see", .kind = "prefill"},
+                                                           {.name = "act", .kind = "action"},
+                                                           {.name = "talk", .kind = "decode"}},
+                                                 .n_partitions = 2,
+                                                 .partitions = partitions};
+    static struct tec_decided decided;
+    struct tec_error err;
+    bool found;
+    enum tec_status status =
+        json ? tec_recorded_decided(&decided, json, &topology, &err)
+             : tec_recorded_decided_ahead(&decided, &found, file, &topology, &err);
+    if (status == TEC_OK &&
+        (decided.decision.n_rows > TEC_MAX_ROWS || decided.decision.n_seg > TEC_MAX_SEGMENTS))
+        abort();
+}
+
 /* What replay would run. */
 static void read_frames(const char *path, struct tec_heap *heap)
 {
@@ -68,6 +92,10 @@ static void read_frames(const char *path, struct tec_heap *heap)
         json_t *json = NULL;
         if (tec_recorded_next(&recorded, &what, &frame, &json, node, &more, &err) != TEC_OK)
             more = false;
+        if (json && what == TEC_RECORDED_DECISIONS)
+            read_decided(&file, json);
+        if (more && what == TEC_RECORDED_TICK)
+            read_decided(&file, NULL);
         json_decref(json);
     }
     bool any = tec_mcap_attachment(&file, "pipeline.json", &name);

@@ -68,12 +68,14 @@ static enum tec_status tell(struct tec_invocation *call, const struct tec_replay
         return TEC_OK;
     }
     json_t *json = json_pack(
-        "{s:I, s:f, s:f, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I}, s:{s:I, s:I}, s:{s:I, s:I, s:b}}",
+        "{s:I, s:f, s:f, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I}, s:{s:I, s:I}, s:{s:I, s:I}, s:{s:I, "
+        "s:I, s:b}}",
         "frames", (json_int_t)c->frames, "seconds", c->seconds, "speed", speed, "actions", "equal",
         (json_int_t)c->chunks_equal, "differ", (json_int_t)c->chunks_differ, "missing",
         (json_int_t)c->chunks_missing, "texts", "equal", (json_int_t)c->texts_equal, "differ",
         (json_int_t)c->texts_differ, "partial", (json_int_t)c->texts_partial, "plans", "equal",
-        (json_int_t)c->plans_equal, "differ", (json_int_t)c->plans_differ, "stops", "number",
+        (json_int_t)c->plans_equal, "differ", (json_int_t)c->plans_differ, "decided", "recorded",
+        (json_int_t)c->followed, "policy", (json_int_t)c->decided, "stops", "number",
         (json_int_t)c->stops, "resets", (json_int_t)c->resets, "stopped", (int)c->stopped);
     if (c->stops)
         json_object_set_new(json_object_get(json, "stops"), "first_s", json_real(c->first_stop_s));
@@ -165,13 +167,17 @@ const struct tec_command tec_command_replay = {
     .about =
         "FILE.mcap is a recording of run --record or serve --record. Its frames are run again "
         "with\n"
-        "the inputs, ticks and requests that it holds, on its pipeline, policy and weights unless\n"
-        "options say otherwise; actions and texts are held against the recorded ones, byte for\n"
-        "byte. Exit code 1 where any differ. Plans may differ by what launches cost today, and\n"
-        "with them what reads a text of the pipeline: in which frame it is finished. JSON:\n"
-        "{frames, seconds, speed, actions {equal, differ, missing}, texts {equal, differ,\n"
-        "partial}, plans {equal, differ}}; lines of --diff: {frame, session, was [[node, rows,\n"
-        "k]], is, actions_equal, was_us, is_us, was_missed, is_missed, was_cause, is_cause}.\n"
+        "the inputs, ticks and requests that it holds, on its pipeline and weights unless options\n"
+        "say otherwise; actions and texts are held against the recorded ones, byte for byte. Exit\n"
+        "code 1 where any differ. Frames are decided as they were, whatever launches take today;\n"
+        "with --policy, --param or --set policy... the policy decides afresh, and so it does "
+        "where\n"
+        "the recording does not say what was decided, which is told. JSON: {frames, seconds, "
+        "speed,\n"
+        "actions {equal, differ, missing}, texts {equal, differ, partial}, plans {equal, differ},\n"
+        "decided {recorded, policy}, stops {number, resets, stopped}}; lines of --diff: {frame,\n"
+        "session, was [[node, rows, k]], is, actions_equal, was_us, is_us, was_missed, is_missed,\n"
+        "was_cause, is_cause}.\n"
         "\n"
         "--ros2: doc/ros.md says what is in the bag. JSON: {messages, topics, left_out}.\n"
         "\n"

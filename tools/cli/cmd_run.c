@@ -318,7 +318,8 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
         .waits = o->clock != TEC_RUN_PACED,
         .opened = &job->frames.opened,
         .recorder = &job->frames.runtime.recorder,
-        .figures = &job->frames.runtime.figures};
+        .figures = &job->frames.runtime.figures,
+        .runtime = &job->frames.runtime};
     if (o->clock == TEC_RUN_PACED)
         recording.stops = (struct tec_recorded_stops){&job->safety.stops, &job->safety.resets,
                                                       &job->safety.stopped};

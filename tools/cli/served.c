@@ -348,6 +348,7 @@ enum tec_status tec_served_start(struct tec_served *job, void (*end)(void *user)
         .opened = &job->worker.opened,
         .recorder = &job->worker.runtime.recorder,
         .figures = &job->worker.runtime.figures,
+        .runtime = &job->worker.runtime,
         .stops = {&safety->stops, &safety->resets, &safety->stopped}};
     job->afar = (struct tec_view_afar){job->address, &job->front, &job->key};
     TEC_TRY(tec_recording_asked_open(&job->worker.recording, &job->worker.view, &job->o.seen,

@@ -106,6 +106,18 @@ void tec_mcap_rewind(struct tec_mcap_reader *r)
     r->damage[0] = '\0';
 }
 
+struct tec_mcap_place tec_mcap_tell(const struct tec_mcap_reader *r)
+{
+    return (struct tec_mcap_place){r->at, r->end, r->after};
+}
+
+void tec_mcap_seek(struct tec_mcap_reader *r, struct tec_mcap_place place)
+{
+    r->at = place.at;
+    r->end = place.end;
+    r->after = place.after;
+}
+
 /* The file ends here as far as messages go. */
 static bool damaged(struct tec_mcap_reader *r, const char *what)
 {

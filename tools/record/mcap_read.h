@@ -47,6 +47,13 @@ bool tec_mcap_next(struct tec_mcap_reader *r, struct tec_mcap_message *message);
 /* Begin with the first message again. */
 void tec_mcap_rewind(struct tec_mcap_reader *r);
 
+/* Where the next message is looked for, and to go on there again. */
+struct tec_mcap_place {
+    size_t at, end, after;
+};
+struct tec_mcap_place tec_mcap_tell(const struct tec_mcap_reader *r);
+void tec_mcap_seek(struct tec_mcap_reader *r, struct tec_mcap_place place);
+
 /* The attachment of that name; false: there is none. */
 bool tec_mcap_attachment(const struct tec_mcap_reader *r, const char *name,
                          struct tec_mcap_name *data);

@@ -280,11 +280,10 @@ static enum tec_recorded_message kind_of(struct tec_mcap_name topic, char node[1
     static const struct {
         const char *front;
         enum tec_recorded_message what;
-    } kinds[] = {{"/tectum/ticks", TEC_RECORDED_TICK},
-                 {"/tectum/frames", TEC_RECORDED_FRAME},
-                 {"/tectum/safety", TEC_RECORDED_SAFETY},
-                 {"/tectum/actions/", TEC_RECORDED_ACTIONS},
-                 {"/tectum/text/", TEC_RECORDED_TEXT}};
+    } kinds[] = {
+        {"/tectum/ticks", TEC_RECORDED_TICK},       {"/tectum/frames", TEC_RECORDED_FRAME},
+        {"/tectum/safety", TEC_RECORDED_SAFETY},    {"/tectum/decisions", TEC_RECORDED_DECISIONS},
+        {"/tectum/actions/", TEC_RECORDED_ACTIONS}, {"/tectum/text/", TEC_RECORDED_TEXT}};
     node[0] = '\0';
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         size_t n = strlen(kinds[i].front), rest = topic.n - n;

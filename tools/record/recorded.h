@@ -44,6 +44,7 @@ enum tec_recorded_message {
     TEC_RECORDED_FRAME,
     TEC_RECORDED_TEXT,
     TEC_RECORDED_SAFETY, /* of no frame: it may stand between two ticks of one */
+    TEC_RECORDED_DECISIONS,
     TEC_RECORDED_OTHER
 };
 

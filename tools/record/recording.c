@@ -135,10 +135,38 @@ void tec_recording_left(struct tec_recording *r, const struct tec_recorded_chunk
     end(r);
 }
 
+/* What was decided in the frame that has ended. */
+static void put_decided(struct tec_recording *r)
+{
+    const struct tec_decided *of = &r->deciding.now;
+    const struct tec_decision *d = &of->decision;
+    struct tec_item_decided item = {.frame = of->frame,
+                                    .session = of->session,
+                                    .n_late = of->n_late,
+                                    .n_refused = of->n_refused,
+                                    .n_evicted = of->n_evicted,
+                                    .n_rows = d->n_rows,
+                                    .n_nodes = r->deciding.n_nodes,
+                                    .n_recompute = d->n_recompute,
+                                    .n_seg = d->n_seg};
+    struct tec_item_part parts[TEC_DECIDED_PARTS];
+    size_t bytes = sizeof item + tec_recording_decided_parts(parts, &r->deciding.now, &item);
+    memcpy(item.depth, d->depth, sizeof item.depth);
+    memcpy(item.policy, of->policy, sizeof item.policy);
+    if (!of->whole || !begin(r, TEC_ITEM_DECIDED, bytes))
+        return;
+    add(r, &item, sizeof item);
+    for (int i = 0; i < TEC_DECIDED_PARTS; i++)
+        add(r, parts[i].at, parts[i].n);
+    end(r);
+}
+
 void tec_recording_frame(struct tec_recording *r, const struct tec_frame_record *f)
 {
     if (!r)
         return;
+    if (f->place == 0 && r->o.runtime)
+        put_decided(r);
     struct tec_item_frame item = {.frame = f->frame,
                                   .tick_ns = f->tick_ns,
                                   .start_ns = f->start_ns,
@@ -257,6 +285,7 @@ static void open_channels(struct tec_recording *r)
     r->ticks = tec_recording_channel(&r->file, "/tectum/ticks");
     r->frames = tec_recording_channel(&r->file, "/tectum/frames");
     r->words = tec_recording_channel(&r->file, "/tectum/words");
+    r->decisions = tec_recording_channel(&r->file, "/tectum/decisions");
     if (r->o.stops.stops)
         r->safety = tec_recording_channel(&r->file, "/tectum/safety");
     r->events = tec_mcap_channel(&r->file, &events);
@@ -309,6 +338,9 @@ enum tec_status tec_recording_open(struct tec_recording **out,
     tec_transcript_init(&r->texts);
     enum tec_status status = open(r, err);
     if (status == TEC_OK) {
+        tec_deciding_init(&r->deciding, options->opened->engine->topology.n_nodes);
+        if (options->runtime)
+            options->runtime->deciding = &r->deciding;
         *out = r;
         return TEC_OK;
     }
@@ -322,6 +354,8 @@ enum tec_status tec_recording_close(struct tec_recording *r, struct tec_error *e
 {
     if (!r)
         return TEC_OK;
+    if (r->o.runtime)
+        r->o.runtime->deciding = NULL;
     atomic_store(&r->closing, true);
     if (r->started)
         pthread_join(r->thread, NULL);

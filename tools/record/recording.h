@@ -34,6 +34,7 @@ struct tec_recording_options {
     struct tec_opened *opened;
     const struct tec_recorder *recorder;
     const struct tec_figures *figures; /* of the same frames; for a view */
+    struct tec_runtime *runtime;       /* that runs them; borrowed until close */
     struct tec_recorded_stops stops;   /* borrowed until close; any thread raises them */
 };
 

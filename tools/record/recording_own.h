@@ -5,7 +5,13 @@
 
 #include "tools/record/recording.h"
 
-enum tec_recorded_kind { TEC_ITEM_INPUTS, TEC_ITEM_TICK, TEC_ITEM_LEFT, TEC_ITEM_FRAME };
+enum tec_recorded_kind {
+    TEC_ITEM_INPUTS,
+    TEC_ITEM_TICK,
+    TEC_ITEM_LEFT,
+    TEC_ITEM_DECIDED,
+    TEC_ITEM_FRAME
+};
 
 /* In front of each item; `bytes` follow. */
 struct tec_item_head {
@@ -46,6 +52,14 @@ struct tec_item_left {
     bool late;
 };
 
+/* DECIDED: this, and what it counts, as tec_recording_decided_parts says. */
+struct tec_item_decided {
+    int64_t frame;
+    int session, n_late, n_refused, n_evicted, n_rows, n_nodes, n_recompute, n_seg;
+    int depth[TEC_MAX_RINGS];
+    char policy[64];
+};
+
 /* FRAME: this, and its launches. */
 struct tec_item_frame {
     int64_t frame, tick_ns, start_ns, end_ns, planner_ns, host_ns, overrun_us, age_us, slack_us;
@@ -74,6 +88,7 @@ struct tec_recording {
     bool started;
     struct tec_transcript texts;
     struct tec_clock clock;
+    struct tec_deciding deciding; /* the frame thread's */
 
     /* The writer's. */
     struct tec_mcap_writer file;
@@ -83,6 +98,8 @@ struct tec_recording {
     int n_words;                      /* of its table that have been written */
     uint8_t *item;                    /* room for one */
     int ticks, frames, words, events; /* channels */
+    int decisions;                    /* likewise */
+    struct tec_decided decided;       /* the item's */
     int safety;                       /* channel; of a robot that can be stopped */
     uint32_t stops, resets;           /* that have been written */
     int actions[TEC_MAX_ACTIONS], decoders[TEC_MAX_DECODERS];
@@ -118,6 +135,17 @@ void tec_recording_put_flight(struct tec_mcap_writer *file, const struct tec_rec
 void tec_recording_put_stops(struct tec_recording *r);
 /* New tokens and ends of texts. */
 void tec_recording_put_texts(struct tec_recording *r);
+
+/* recording_decided.c: what an item of a frame's decisions has behind its front, where it lies in
+ * `d`: bytes in all. And such an item into the file. */
+enum { TEC_DECIDED_PARTS = 8 };
+struct tec_item_part {
+    void *at;
+    size_t n;
+};
+size_t tec_recording_decided_parts(struct tec_item_part parts[TEC_DECIDED_PARTS],
+                                   struct tec_decided *d, const struct tec_item_decided *item);
+void tec_recording_put_decided(struct tec_recording *r, uint64_t time_ns);
 
 /* recording_value.c: an input's value as a message: of a channel as `tec_value_channel` says. */
 bool tec_recording_is_image(const struct tec_value *value);

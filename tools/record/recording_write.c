@@ -203,6 +203,8 @@ void tec_recording_put_item(struct tec_recording *r, const struct tec_item_head 
         put_tick(r, now);
     else if (head->kind == TEC_ITEM_LEFT)
         put_left(r);
+    else if (head->kind == TEC_ITEM_DECIDED)
+        tec_recording_put_decided(r, now);
     else
         put_frame(r);
 }

@@ -3,6 +3,7 @@
 
 #include "base/json_text.h"
 #include "tools/measure/machine.h"
+#include "tools/record/replay_follow.h"
 #include "tools/record/replay_options.h"
 #include "tools/record/replay_page.h"
 #include "tools/record/replay_plan.h"
@@ -18,7 +19,7 @@ enum { MAX_LEFT = 1024 /* chunks that leave in a frame */ };
 struct text {
     int64_t request;
     int n[2];
-    bool done[2], differs;
+    bool done[2], whole[2], differs; /* whole: to its own end; else it was given up */
     int tokens[MAX_TEXT];
 };
 
@@ -30,6 +31,7 @@ struct replay {
     struct tec_replay_source source;
     struct tec_frames frames;
     struct tec_recorded recorded;
+    struct tec_replay_follow follow;
     struct tec_recorded_frame ticks[TEC_MAX_SESSIONS]; /* of the frame's sessions */
     int n_ticks;
     bool ran; /* the ticks' frame has */
@@ -71,15 +73,23 @@ static void add_token(struct replay *r, int64_t request, enum side side, int tok
         t->tokens[at] = token;
 }
 
+static void end_text(struct replay *r, int64_t request, enum side side, const char *reason)
+{
+    struct text *t = text_of(r, request);
+    t->done[side] = true;
+    t->whole[side] = tec_recorded_whole(reason);
+}
+
 static void count_texts(struct replay *r)
 {
     for (int64_t i = r->n_texts > TEXTS ? r->n_texts - TEXTS : 0; i < r->n_texts; i++) {
         const struct text *t = &r->texts[i % TEXTS];
-        bool both = t->done[WAS] && t->done[IS];
-        bool differs = t->differs || (both && t->n[WAS] != t->n[IS]);
+        bool alike = t->n[WAS] == t->n[IS], both = t->done[WAS] && t->done[IS];
+        bool differs = t->differs || (t->whole[WAS] && t->whole[IS] && !alike);
+        bool equal = !differs && both && alike && t->whole[WAS] == t->whole[IS];
         r->counts->texts_differ += differs;
-        r->counts->texts_equal += !differs && both;
-        r->counts->texts_partial += !differs && !both;
+        r->counts->texts_equal += equal;
+        r->counts->texts_partial += !differs && !equal;
     }
 }
 
@@ -89,8 +99,8 @@ static void take_texts(struct replay *r, const struct tec_frame_out *out)
         const struct tec_frame_text *t = &out->texts[i];
         for (int k = 0; k < t->n; k++)
             add_token(r, t->request, IS, t->tokens[k]);
-        if (t->done && tec_recorded_whole(t->reason))
-            text_of(r, t->request)->done[IS] = true;
+        if (t->done)
+            end_text(r, t->request, IS, t->reason);
     }
 }
 
@@ -100,8 +110,8 @@ static void take_recorded_text(struct replay *r, const json_t *json)
     const json_t *token = json_object_get(json, "token");
     if (json_is_integer(token))
         add_token(r, request, WAS, (int)json_integer_value(token));
-    if (tec_recorded_whole(json_string_value(json_object_get(json, "reason"))))
-        text_of(r, request)->done[WAS] = true;
+    if (json_is_true(json_object_get(json, "done")))
+        end_text(r, request, WAS, json_string_value(json_object_get(json, "reason")));
 }
 
 /* --- running ---------------------------------------------------------------------------------- */
@@ -160,8 +170,10 @@ static enum tec_status run_frame(struct replay *r, struct tec_error *err)
     }
     for (int i = 0; i < r->n_ticks; i++)
         tec_frames_ask(f, parts[i].session, &r->ticks[i].asks);
+    TEC_TRY(tec_replay_follow_begin(&r->follow, &r->file, &parts[0], err));
     TEC_TRY(tec_context(err, tec_frames_again(f, parts, r->n_ticks, err), "frame %lld",
                         (long long)parts[0].number));
+    tec_replay_follow_end(&r->follow);
     r->counts->frames++;
     r->counts->observed += parts[0].given.values != NULL;
     for (int i = 0; i < f->n_sessions; i++)
@@ -202,6 +214,14 @@ static enum tec_status take_tick(struct replay *r, const struct tec_recorded_fra
 static enum tec_status settle(struct replay *r, struct tec_error *err)
 {
     return r->n_ticks > 0 && !r->ran ? run_frame(r, err) : TEC_OK;
+}
+
+/* The decisions of a frame that has not run are those of the message. */
+static enum tec_status settle_as(struct replay *r, const json_t *json, struct tec_error *err)
+{
+    if (r->n_ticks > 0 && !r->ran)
+        TEC_TRY(tec_replay_follow_take(&r->follow, json, err));
+    return settle(r, err);
 }
 
 /* --- comparing -------------------------------------------------------------------------------- */
@@ -313,11 +333,14 @@ static enum tec_status take(struct replay *r, bool *more, struct tec_error *err)
     json_t *json = NULL;
     char node[120];
     enum tec_status status = tec_recorded_next(&r->recorded, &what, &tick, &json, node, more, err);
-    if (status == TEC_OK && what != TEC_RECORDED_TICK && what != TEC_RECORDED_SAFETY &&
-        what != TEC_RECORDED_OTHER)
+    bool left = what != TEC_RECORDED_TICK && what != TEC_RECORDED_SAFETY &&
+                what != TEC_RECORDED_DECISIONS && what != TEC_RECORDED_OTHER;
+    if (status == TEC_OK && left)
         status = settle(r, err);
     if (status == TEC_OK && what == TEC_RECORDED_TICK)
         status = take_tick(r, &tick, err);
+    else if (status == TEC_OK && what == TEC_RECORDED_DECISIONS)
+        status = settle_as(r, json, err);
     else if (status == TEC_OK && what == TEC_RECORDED_ACTIONS)
         compare_actions(r, json, node);
     else if (status == TEC_OK && what == TEC_RECORDED_TEXT)
@@ -382,6 +405,7 @@ static enum tec_status write_page(struct replay *r, struct tec_error *err)
 
 static enum tec_status open(struct replay *r, struct tec_error *err)
 {
+    bool follows = !tec_replay_other_policy(&r->call->shared);
     TEC_TRY(tec_mcap_read(&r->file, r->o->path, err));
     TEC_TRY(tec_replay_source_open(&r->source, r->call, &r->file, err));
     r->texts = tec_heap_get(r->call->heap, TEXTS * sizeof *r->texts);
@@ -401,7 +425,8 @@ static enum tec_status open(struct replay *r, struct tec_error *err)
         tec_say(r->call, "the weights are others than the recording's (%s, %s)", weights->hash,
                 r->source.hash);
     tec_recorded_init(&r->recorded, &r->file, r->call->heap);
-    return TEC_OK;
+    return follows ? tec_replay_follow_open(&r->follow, r->frames.opened.engine, r->call->heap, err)
+                   : TEC_OK;
 }
 
 static enum tec_status run(struct replay *r, struct tec_error *err)
@@ -413,6 +438,9 @@ static enum tec_status run(struct replay *r, struct tec_error *err)
     TEC_TRY(settle(r, err));
     close_frame(r);
     count_texts(r);
+    r->counts->followed = r->follow.followed;
+    r->counts->decided = r->counts->frames - r->follow.followed;
+    tec_replay_follow_tell(&r->follow, r->call, r->o->path);
     r->counts->first_stop_s = ((double)r->first_stop_us - (double)r->first_us) / 1e6;
     r->counts->seconds = (double)(tec_clock_now(&r->frames.clock) - r->began_ns) / 1e9;
     if (r->file.damage[0])
@@ -437,6 +465,7 @@ enum tec_status tec_replay_run(struct tec_replay_counts *out, struct tec_invocat
     if (r->recorded.file)
         tec_recorded_finish(&r->recorded);
     tec_replay_page_close(&r->page);
+    tec_replay_follow_close(&r->follow);
     tec_frames_close(&r->frames);
     tec_replay_source_close(&r->source);
     tec_mcap_read_close(&r->file);
