@@ -65,7 +65,7 @@ static void start_row(struct tec_draft *d, const struct tec_plan *plan, int regi
 void tec_draft_start(struct tec_loop *l, struct tec_request *r, const struct tec_pending_prefill *a,
                      int64_t at_ns)
 {
-    struct tec_plan *plan = l->chains[a->chain].plan;
+    struct tec_plan *plan = a->chain->plan;
     struct tec_draft *d = &r->draft;
     tec_kv_pool_pin(&plan->prefixes, a->region);
     start_row(d, plan, a->region, a->rows, a->ids[a->n - 1], r->request_slot);

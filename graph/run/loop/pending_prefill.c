@@ -11,34 +11,28 @@
 
 #include <string.h>
 
-static int total_of(const struct tec_loop *l, const struct tec_pending_prefill *a)
-{
-    return l->chains[a->chain].slices;
-}
-
 /* Has it keys, but not all of its slices? */
-static bool begun(const struct tec_loop *l, const struct tec_pending_prefill *a)
+static bool begun(const struct tec_pending_prefill *a)
 {
-    return a->region >= 0 && a->done < total_of(l, a);
+    return a->region >= 0 && a->done < a->chain->slices;
 }
 
 /* Are all of its keys there? */
-static bool whole(const struct tec_loop *l, const struct tec_pending_prefill *a)
+static bool whole(const struct tec_pending_prefill *a)
 {
-    return a->region >= 0 && a->done == total_of(l, a);
+    return a->region >= 0 && a->done == a->chain->slices;
 }
 
 /* --- births and ends ------------------------------------------------------------------------- */
 
 /* The one that a request of the session whose turn it is joins: that which is held, or of chains
  * that hold none, that of its frame. */
-static struct tec_pending_prefill *there(const struct tec_loop *l, int chain)
+static struct tec_pending_prefill *there(const struct tec_loop *l, const struct tec_chain *c)
 {
-    bool holds = l->chains[chain].o->holds;
     for (int i = 0; i < l->n_pending; i++) {
         struct tec_pending_prefill *a = &l->pending[i];
-        bool its = holds ? a->held : a->waiting > 0 && a->frame == l->tick->frame;
-        if (its && a->chain == chain && a->session == l->tick->session)
+        bool its = c->o->holds ? a->held : a->waiting > 0 && a->frame == l->tick->frame;
+        if (its && a->chain == c && a->session == l->tick->session)
             return a;
     }
     return NULL;
@@ -46,8 +40,8 @@ static struct tec_pending_prefill *there(const struct tec_loop *l, int chain)
 
 bool tec_pending_prefill_there(const struct tec_loop *l, int chain)
 {
-    return l->chains[chain].o->holds ? there(l, chain) != NULL
-                                     : l->input->chains[chain].prefix.n_text > 0;
+    const struct tec_chain *c = &l->chains[chain];
+    return c->o->holds ? there(l, c) != NULL : l->input->chains[chain].prefix.n_text > 0;
 }
 
 static struct tec_pending_prefill *unused(struct tec_loop *l)
@@ -58,33 +52,31 @@ static struct tec_pending_prefill *unused(struct tec_loop *l)
     return NULL;
 }
 
-static size_t picture_size(const struct tec_loop *l, const struct tec_pending_prefill *a)
+static size_t picture_size(const struct tec_pending_prefill *a)
 {
-    return tec_model_picture_bytes(l->chains[a->chain].plan->model);
+    return tec_model_picture_bytes(a->chain->plan->model);
 }
 
 /* The observation is gone when the prefill begins. One without pixels is simulated. */
-static void keep_pictures(struct tec_loop *l, struct tec_pending_prefill *a,
-                          const struct tec_prefix_input *p)
+static void keep_pictures(struct tec_pending_prefill *a, const struct tec_prefix_input *p)
 {
-    const struct tec_model *m = l->chains[a->chain].plan->model;
+    const struct tec_model *m = a->chain->plan->model;
     for (int i = 0; i < p->n_pictures; i++) {
         struct tec_picture_size size = tec_model_picture(m, i);
         size_t values = (size_t)size.h * (size_t)size.w * 3;
         if (p->picture[i])
-            memcpy(a->pixels + (size_t)i * picture_size(l, a), p->picture[i],
+            memcpy(a->pixels + (size_t)i * picture_size(a), p->picture[i],
                    values * (m->vision.floats ? sizeof(float) : 1));
     }
 }
 
-static struct tec_chain_input input_of(const struct tec_loop *l,
-                                       const struct tec_pending_prefill *a)
+static struct tec_chain_input input_of(const struct tec_pending_prefill *a)
 {
     struct tec_chain_input in = {
         .prefix = {.n_pictures = a->n_pictures, .n_text = a->n, .ids = a->ids},
         .memory = a->memory};
     for (int i = 0; i < a->n_pictures; i++)
-        in.prefix.picture[i] = a->pixels + (size_t)i * picture_size(l, a);
+        in.prefix.picture[i] = a->pixels + (size_t)i * picture_size(a);
     return in;
 }
 
@@ -92,8 +84,8 @@ static struct tec_chain_input input_of(const struct tec_loop *l,
  * changes places with one of the chain's, which the observation's owner drops in its own time. */
 static void keep_segments(struct tec_loop *l, struct tec_pending_prefill *a)
 {
-    struct tec_memory_prompt *rooms = l->chains[a->chain].o->rooms;
-    struct tec_memory_prompt *given = l->input->chains[a->chain].memory;
+    struct tec_memory_prompt *rooms = a->chain->o->rooms;
+    struct tec_memory_prompt *given = tec_chain_input(l, a->chain, l->input)->memory;
     if (!rooms || !given)
         return;
     a->memory = &rooms[a - l->pending];
@@ -103,13 +95,14 @@ static void keep_segments(struct tec_loop *l, struct tec_pending_prefill *a)
 }
 
 /* Of this observation. There are as many as requests can wait for, and as can be held. */
-static struct tec_pending_prefill *ask(struct tec_loop *l, int chain)
+static struct tec_pending_prefill *ask(struct tec_loop *l, struct tec_chain *c)
 {
-    const struct tec_prefix_input *p = &l->input->chains[chain].prefix;
+    const struct tec_chain_input *in = tec_chain_input(l, c, l->input);
+    const struct tec_prefix_input *p = &in->prefix;
     struct tec_pending_prefill *a = unused(l);
     int *ids = a->ids;
     uint8_t *pixels = a->pixels;
-    *a = (struct tec_pending_prefill){.chain = chain,
+    *a = (struct tec_pending_prefill){.chain = c,
                                       .session = l->tick->session,
                                       .frame = l->tick->frame,
                                       .region = -1,
@@ -119,18 +112,18 @@ static struct tec_pending_prefill *ask(struct tec_loop *l, int chain)
                                       .seen = tec_pictures_of(l, p),
                                       .pixels = pixels};
     memcpy(ids, p->ids, (size_t)p->n_text * sizeof *ids);
-    memcpy(a->reads, tec_chain_input(l, &l->chains[chain], l->input)->reads, sizeof a->reads);
-    keep_pictures(l, a, p);
+    memcpy(a->reads, in->reads, sizeof a->reads);
+    keep_pictures(a, p);
     keep_segments(l, a);
     return a;
 }
 
-static int join(struct tec_loop *l, int chain)
+static int join(struct tec_loop *l, struct tec_chain *c)
 {
-    struct tec_pending_prefill *a = there(l, chain);
-    a = a ? a : ask(l, chain);
+    struct tec_pending_prefill *a = there(l, c);
+    a = a ? a : ask(l, c);
     if (!a->told)
-        tec_loop_tell_reads(l, &l->chains[chain], a->reads);
+        tec_loop_tell_reads(l, c, a->reads);
     a->told = true;
     a->waiting++;
     return (int)(a - l->pending);
@@ -139,21 +132,22 @@ static int join(struct tec_loop *l, int chain)
 void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r)
 {
     const struct tec_decoder *d = &l->o.decoders[r->decoder];
-    r->pending = l->chains[d->chain].in_frames ? -1 : join(l, d->chain);
-    r->draft.pending = d->draft ? join(l, d->draft - 1) : -1;
+    struct tec_chain *c = &l->chains[d->chain];
+    r->pending = c->in_frames ? -1 : join(l, c);
+    r->draft.pending = d->draft ? join(l, &l->chains[d->draft - 1]) : -1;
 }
 
 static void drop(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_ns)
 {
-    const struct tec_executor *e = l->chains[a->chain].executor;
+    const struct tec_executor *e = a->chain->executor;
     if (a->region < 0)
         return;
-    if (begun(l, a) && e->give_up)
+    if (begun(a) && e->give_up)
         e->give_up(e->memory);
-    tec_kv_pool_drop(&l->chains[a->chain].plan->prefixes, a->region);
+    tec_kv_pool_drop(&a->chain->plan->prefixes, a->region);
     a->region = -1;
     a->done = 0;
-    tec_loop_tell_prefix(l, "free", &l->chains[a->chain], a->rows, at_ns);
+    tec_loop_tell_prefix(l, "free", a->chain, a->rows, at_ns);
 }
 
 /* Nobody waits any more for what is begun: the next one begins with its first slice. So does one
@@ -164,7 +158,7 @@ static void leave(struct tec_loop *l, int *pending, int64_t at_ns)
         return;
     struct tec_pending_prefill *a = &l->pending[*pending];
     *pending = -1;
-    if (--a->waiting == 0 && !(a->held && whole(l, a)))
+    if (--a->waiting == 0 && !(a->held && whole(a)))
         drop(l, a, at_ns);
 }
 
@@ -193,7 +187,7 @@ void tec_pending_prefills_drop(struct tec_loop *l)
 /* Does this observation begin another one? */
 static bool is_over(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
-    const struct tec_chain *c = &l->chains[a->chain];
+    const struct tec_chain *c = a->chain;
     return c->o->on_change ? tec_loop_key(l, c) != a->key
                            : l->tick->counted / c->every != a->counted / c->every;
 }
@@ -201,19 +195,20 @@ static bool is_over(const struct tec_loop *l, const struct tec_pending_prefill *
 void tec_pending_prefills_begin(struct tec_loop *l)
 {
     for (int m = 0; m < l->o.n_chains; m++) {
-        struct tec_pending_prefill *a = l->chains[m].o->holds ? there(l, m) : NULL;
+        struct tec_chain *c = &l->chains[m];
+        struct tec_pending_prefill *a = c->o->holds ? there(l, c) : NULL;
         bool asked = l->input->chains[m].prefix.n_text > 0;
         if (a && (a->episode != l->input->episode || (is_over(l, a) && asked))) {
             release(l, a);
             a = NULL;
         }
-        if (a || !l->chains[m].o->holds || !asked)
+        if (a || !c->o->holds || !asked)
             continue;
-        a = ask(l, m);
+        a = ask(l, c);
         a->held = true;
         a->episode = l->input->episode;
         a->counted = l->tick->counted;
-        a->key = tec_loop_key(l, &l->chains[m]);
+        a->key = tec_loop_key(l, c);
     }
 }
 
@@ -227,14 +222,14 @@ const struct tec_pending_prefill *tec_pending_prefill_of(const struct tec_loop *
     const struct tec_pending_prefill *draft =
         r->draft.pending < 0 ? NULL : &l->pending[r->draft.pending];
     const struct tec_pending_prefill *own = r->pending < 0 ? NULL : &l->pending[r->pending];
-    bool first = draft && (begun(l, draft) || !own || whole(l, own));
+    bool first = draft && (begun(draft) || !own || whole(own));
     return first ? draft : own;
 }
 
 int tec_pending_prefill_left(const struct tec_loop *l, const struct tec_request *r)
 {
     const struct tec_pending_prefill *a = tec_pending_prefill_of(l, r);
-    return a ? total_of(l, a) - a->done : 0;
+    return a ? a->chain->slices - a->done : 0;
 }
 
 static bool waits_for(const struct tec_loop *l, const struct tec_request *r,
@@ -261,8 +256,8 @@ static int first_row(const struct tec_loop *l, const struct tec_pending_prefill 
 static bool sooner(const struct tec_loop *l, const struct tec_pending_prefill *a,
                    const struct tec_pending_prefill *b)
 {
-    if (whole(l, a) != whole(l, b) || begun(l, a) != begun(l, b))
-        return whole(l, a) || (begun(l, a) && !whole(l, b));
+    if (whole(a) != whole(b) || begun(a) != begun(b))
+        return whole(a) || (begun(a) && !whole(b));
     int x = first_row(l, a), y = first_row(l, b);
     return tec_loop_before(l, x, y) || (!tec_loop_before(l, y, x) && x < y);
 }
@@ -301,10 +296,10 @@ void tec_pending_prefill_plan(struct tec_loop *l)
     for (int i = 0; i < l->n_pending; i++)
         l->pending[i].now = 0;
     while ((a = next_of(l, seen))) {
-        int more = total_of(l, a) - a->done;
+        int more = a->chain->slices - a->done, *rest = &left[tec_chain_index(l, a->chain)];
         seen[a - l->pending] = true;
-        a->now = left[a->chain] < more ? left[a->chain] : more;
-        left[a->chain] -= a->now;
+        a->now = *rest < more ? *rest : more;
+        *rest -= a->now;
         if (a->now > 0 || more == 0)
             l->turns[l->n_turns++] = (int)(a - l->pending);
         l->n_planned = l->n_turns;
@@ -318,9 +313,9 @@ void tec_pending_prefill_first(struct tec_loop *l, int pending)
     struct tec_pending_prefill *a = pending < 0 ? NULL : &l->pending[pending];
     if (!a || a->now > 0)
         return;
-    a->now = total_of(l, a) - a->done;
+    a->now = a->chain->slices - a->done;
     l->turns[l->n_turns] = pending;
-    tec_schedule_add(l, &tec_scheduled_slice, &l->chains[a->chain], 0, l->n_turns++);
+    tec_schedule_add(l, &tec_scheduled_slice, a->chain, 0, l->n_turns++);
 }
 
 bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r)
@@ -329,7 +324,7 @@ bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_reques
     bool ready = true;
     for (int i = 0; i < 2; i++) {
         const struct tec_pending_prefill *a = both[i] < 0 ? NULL : &l->pending[both[i]];
-        ready &= !a || a->done + a->now == total_of(l, a);
+        ready &= !a || a->done + a->now == a->chain->slices;
     }
     return ready;
 }
@@ -339,10 +334,9 @@ bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_reques
 static void open_region(struct tec_loop *l, struct tec_pending_prefill *a,
                         const struct tec_prefix_input *prompt)
 {
-    struct tec_chain *s = &l->chains[a->chain];
-    a->region = tec_kv_pool_take(&s->plan->prefixes);
-    a->rows = tec_prefix_rows(s->plan, prompt);
-    tec_loop_tell_prefix(l, "alloc", s, a->rows, tec_loop_now(l));
+    a->region = tec_kv_pool_take(&a->chain->plan->prefixes);
+    a->rows = tec_prefix_rows(a->chain->plan, prompt);
+    tec_loop_tell_prefix(l, "alloc", a->chain, a->rows, tec_loop_now(l));
 }
 
 /* Its requests have their prefix. */
@@ -358,7 +352,7 @@ static void hand_over(struct tec_loop *l, struct tec_pending_prefill *a, int64_t
             leave(l, &r->draft.pending, at_ns);
             continue;
         }
-        tec_kv_pool_pin(&l->chains[a->chain].plan->prefixes, a->region);
+        tec_kv_pool_pin(&a->chain->plan->prefixes, a->region);
         tec_loop_tell_kv(l, "fork", r, a->rows, at_ns);
         tec_requests_store(l, r, a->region, at_ns);
         leave(l, &r->pending, at_ns);
@@ -383,7 +377,7 @@ static void end_slices(struct tec_loop *l, struct tec_scheduled *it)
                                                 .of = it->chain->slices},
                              1, it->start_ns, it->end_ns);
     a->now = 0;
-    if (a->done == total_of(l, a))
+    if (a->done == a->chain->slices)
         hand_over(l, a, tec_loop_now(l));
     else
         l->n_turns = 0;
@@ -403,7 +397,7 @@ static bool next_slice(struct tec_loop *l, struct tec_scheduled *it)
         end_slices(l, it);
         return false;
     }
-    l->pending_input = input_of(l, a);
+    l->pending_input = input_of(a);
     if (a->region < 0) {
         open_region(l, a, &l->pending_input.prefix);
         tec_loop_recompute(l, it->chain, a->memory);
@@ -423,8 +417,7 @@ static void fail_slice(struct tec_loop *l, struct tec_scheduled *it)
 
 /* Where the rows of its pictures were there, the slices that would make them are left out; else
  * behind these slices its own are there. */
-static void share_pictures(struct tec_loop *l, struct tec_pending_prefill *a,
-                           const struct tec_scheduled *it)
+static void share_pictures(struct tec_pending_prefill *a, const struct tec_scheduled *it)
 {
     const struct tec_slice_launch *slice = &it->launch->slice;
     int towers = tec_plan_part(it->chain->plan, TEC_PART_PREFIX, 0)->picture_slices;
@@ -434,7 +427,7 @@ static void share_pictures(struct tec_loop *l, struct tec_pending_prefill *a,
         a->done = towers;
     if (slice->at == towers && !a->known)
         tec_pictures_keep(it->chain, a->seen);
-    int left = total_of(l, a) - a->done;
+    int left = a->chain->slices - a->done;
     a->now = a->now < it->at + 1 + left ? a->now : it->at + 1 + left;
 }
 
@@ -449,9 +442,8 @@ static void settle_slice(struct tec_loop *l, struct tec_scheduled *it)
     }
     a->done = state == TEC_SLICE_AGAIN ? 0 : a->done + (state == TEC_SLICE_DONE);
     if (state == TEC_SLICE_DONE) {
-        tec_loop_measure(l, &l->chains[a->chain], TEC_COST_PREFILL, 0, 1, 1,
-                         r->end_ns - r->start_ns);
-        share_pictures(l, a, it);
+        tec_loop_measure(l, a->chain, TEC_COST_PREFILL, 0, 1, 1, r->end_ns - r->start_ns);
+        share_pictures(a, it);
     }
     if (state == TEC_SLICE_LATER) {
         a->now = it->at + 1;
@@ -465,13 +457,13 @@ static void settle_slice(struct tec_loop *l, struct tec_scheduled *it)
 const struct tec_scheduled_kind tec_scheduled_slice = {
     .next = next_slice, .settle = settle_slice, .fail = fail_slice, .always = true};
 
-const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int chain,
-                                                           int session)
+const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l,
+                                                           const struct tec_chain *c, int session)
 {
     const struct tec_pending_prefill *next = NULL;
     for (int i = 0; i < l->n_pending; i++) {
         const struct tec_pending_prefill *a = &l->pending[i];
-        if (a->waiting > 0 && a->chain == chain && a->region < 0 && a->memory &&
+        if (a->waiting > 0 && a->chain == c && a->region < 0 && a->memory &&
             (session < 0 || a->session == session) && (!next || a->frame < next->frame))
             next = a;
     }

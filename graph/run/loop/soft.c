@@ -484,7 +484,7 @@ void tec_loop_add_soft(struct tec_loop *l, bool observed)
     for (int side = 0; observed && side < 1 + (beside && l->n_jobs == 0); side++)
         tec_schedule_add(l, &tec_scheduled_store, NULL, 0, side);
     for (int i = 0; i < l->n_planned; i++)
-        tec_schedule_add(l, &tec_scheduled_slice, &l->chains[l->pending[l->turns[i]].chain], 0, i);
+        tec_schedule_add(l, &tec_scheduled_slice, l->pending[l->turns[i]].chain, 0, i);
     tec_schedule_add(l, &tec_scheduled_rows, NULL, 0, 0);
     if (l->text_keys)
         tec_schedule_add(l, &tec_scheduled_keys, NULL, 0, 0);

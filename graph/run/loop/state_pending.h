@@ -8,7 +8,8 @@
 /* A prefill that is not in frames, which requests of one frame wait for, or of all frames up to the
  * next one. Unused: nobody waits, and it is not held. */
 struct tec_pending_prefill {
-    int chain, session;
+    struct tec_chain *chain;
+    int session;
     int64_t frame;          /* that it was asked for in */
     bool held;              /* for requests to come */
     int64_t episode;        /* of a held one's observation */
@@ -45,7 +46,7 @@ void tec_pending_prefill_first(struct tec_loop *l, int pending);
 bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r);
 /* The segments of that prefill of a chain which is begun next for a session (-1: for any); NULL:
  * there are none. */
-const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int chain,
-                                                           int session);
+const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l,
+                                                           const struct tec_chain *c, int session);
 
 #endif

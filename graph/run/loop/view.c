@@ -29,7 +29,7 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
         .fresh = !r->stored && (s->in_frames || age == 0),
         .drafted = r->draft.drafted,
         .kept = r->draft.kept,
-        .prefill = waits ? l->chains[waits->chain].prefill_node : s->prefill_node,
+        .prefill = waits ? waits->chain->prefill_node : s->prefill_node,
         .slices = tec_pending_prefill_left(l, r)};
 }
 
@@ -66,7 +66,7 @@ static void show(struct tec_loop *l, struct tec_chain *c, const struct tec_memor
 static const struct tec_memory_prompt *prompt_of(const struct tec_loop *l, int chain, int session)
 {
     if (!l->chains[chain].in_frames)
-        return tec_pending_prefill_memory(l, chain, l->sessions > 1 ? session : -1);
+        return tec_pending_prefill_memory(l, &l->chains[chain], l->sessions > 1 ? session : -1);
     const struct tec_frame_input *input = l->own[session].input;
     return input ? input->chains[chain].memory : NULL;
 }
