@@ -9,9 +9,9 @@ bool tec_replay_other_policy(const struct tec_shared *given)
     static const char front[] = "policy";
     bool other = given->policy || given->param.n > 0;
     for (int i = 0; i < given->set.n; i++) {
-        const char *path = given->set.item[i];
-        char behind = strncmp(path, front, sizeof front - 1) == 0 ? path[sizeof front - 1] : '\0';
-        other |= behind == '.' || behind == '=';
+        const char *path = given->set.item[i], *behind = path + sizeof front - 1;
+        bool names = strncmp(path, front, sizeof front - 1) == 0;
+        other |= names && (*behind == '.' || *behind == '=');
     }
     return other;
 }
