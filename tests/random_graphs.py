@@ -35,6 +35,7 @@ OLD = 100  # frames that a request may live for under any of the policies
 POLICIES = ["default", "chaos", "fill", "oxygen", "slack_k", "shared_kv", "batch_only"]
 PICTURES = ["front", "wrist"]
 ARMS = ["left", "right"]  # of two robots
+SLOTS = 3  # cameras that a model has
 
 
 class Refused(Exception):
@@ -381,7 +382,8 @@ def two_robots(r, case):
             continue
         more = r.sample(["right/" + n for n in PICTURES] + ["left/state", "right/state"], r.randint(0, 3))
         for name in more if node.get("template") != "caption" else more[:1]:
-            if node.get("template") != "caption" or "state" not in name:
+            full = sum(str(n).split("/")[-1] in PICTURES for n in node["reads"]) == SLOTS and "state" not in name
+            if not full and (node.get("template") != "caption" or "state" not in name):
                 node["reads"].insert(r.randint(0, len(node["reads"])), name)
 
 
