@@ -1,6 +1,7 @@
 /* warm.c - a start does not run large launches to learn what they cost: frames are the same, costs
  * are known, memory is there. */
 #include "graph/run/engine/engine.h"
+#include "graph/run/loop/expected.h"
 #include "graph/run/loop/state.h"
 #include "tests/loop_frame.h"
 #include "tests/tap.h"

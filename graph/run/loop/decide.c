@@ -2,33 +2,16 @@
 #include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/state_rings.h"
 #include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/tell.h"
 
 #include <stdio.h>
-
-static int node_of(const struct tec_loop *l, int row)
-{
-    return l->o.decoders[l->requests[row].decoder].node;
-}
-
-bool tec_loop_leaves_out(const struct tec_loop *l, int node)
-{
-    return l->o.topology->nodes[node].optional && l->decision.nodes[node].skip;
-}
 
 static bool runs(const struct tec_loop *l, int row)
 {
     return l->decision.rows[row].k > 0 && !l->decision.rows[row].shed &&
            !tec_loop_awaits(l, &l->requests[row]) &&
            tec_pending_prefill_ready(l, &l->requests[row]) &&
-           !tec_loop_leaves_out(l, node_of(l, row));
-}
-
-/* A node's priority comes before its rows' own. */
-bool tec_loop_before(const struct tec_loop *l, int a, int b)
-{
-    int x = l->decision.nodes[node_of(l, a)].priority,
-        y = l->decision.nodes[node_of(l, b)].priority;
-    return x != y ? x < y : l->decision.rows[a].priority < l->decision.rows[b].priority;
+           !tec_loop_leaves_out(l, l->o.decoders[l->requests[row].decoder].node);
 }
 
 /* Rows in the order (priority, id); requests are ascending by id already. */

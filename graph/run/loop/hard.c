@@ -3,9 +3,11 @@
  * The items of a chain in frames: actions on an earlier prefix, a region for the new one, prefills
  * of all sessions, then the actions behind them, and the texts that hard nodes wait for. */
 #include "graph/run/loop/kept_chunks.h"
+#include "graph/run/loop/measure.h"
 #include "graph/run/loop/state.h"
 #include "graph/run/loop/state_rings.h"
 #include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/tell.h"
 
 /* Is an action node left in the frame by its decision? */
 static bool decided(const struct tec_loop *l, int action)

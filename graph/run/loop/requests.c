@@ -3,6 +3,7 @@
 #include "graph/run/loop/state.h"
 #include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/tell.h"
 #include "kernels/philox.h"
 
 #include <stdio.h>
@@ -100,33 +101,6 @@ static void tell(const struct tec_loop *l, enum tec_event_kind kind, const struc
                                         .what = what,
                                         .tokens = r->max,
                                         .t_ns = at_ns});
-}
-
-void tec_loop_tell_cache(const struct tec_loop *l, const char *what, int kv, int from,
-                         int64_t request, int tokens, int64_t at_ns)
-{
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
-                                        .what = what,
-                                        .kv = l->kv[kv].name,
-                                        .from = from < 0 ? NULL : l->kv[from].name,
-                                        .node = -1,
-                                        .request = request,
-                                        .tokens = tokens,
-                                        .t_ns = at_ns});
-}
-
-void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct tec_request *r,
-                      int tokens, int64_t at_ns)
-{
-    const struct tec_chain *c = tec_chain_of(l, r);
-    int from = strcmp(what, "fork") == 0 ? c->kv_frame : -1;
-    tec_loop_tell_cache(l, what, tec_loop_texts(l, r->decoder), from, r->id, tokens, at_ns);
-}
-
-void tec_loop_tell_prefix(const struct tec_loop *l, const char *what, const struct tec_chain *c,
-                          int tokens, int64_t at_ns)
-{
-    tec_loop_tell_cache(l, what, c->kv_frame, -1, -1, tokens, at_ns);
 }
 
 /* KV length of the request in tokens: shared prefix + its own prompt + generated tokens. */

@@ -4,8 +4,10 @@
  *
  * Slots: with rotation a sequence keeps the slot of its turn, and the ring turns by counting. With
  * shifting the slot is the stage, and tokens are moved after every forward, oldest first. */
+#include "graph/run/loop/measure.h"
 #include "graph/run/loop/ring_own.h"
 #include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/tell.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* ring_tell.c - what rings tell: how full and how deep they are, what they owe, their forwards, and
  * what becomes of their keys and values. */
 #include "graph/run/loop/ring_own.h"
+#include "graph/run/loop/tell.h"
 
 int64_t tec_ring_used(const struct tec_ring_state *ring)
 {

@@ -63,11 +63,4 @@ void tec_schedule_settle(struct tec_loop *l, struct tec_scheduled *it);
 /* Launch now, and count the time; false: it failed, and the record says so. */
 bool tec_loop_launch(struct tec_loop *l, const struct tec_chain *c, struct tec_launch *launch);
 
-/* Tell that work started and ended: `of` has what START says of it, and what END says of drafts.
- * And of a node's launch, which is noted. */
-void tec_loop_tell_run(const struct tec_loop *l, struct tec_event of, int64_t start_ns,
-                       int64_t end_ns);
-void tec_loop_tell_launch(struct tec_loop *l, struct tec_event of, int batch, int64_t start_ns,
-                          int64_t end_ns);
-
 #endif

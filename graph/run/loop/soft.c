@@ -2,9 +2,11 @@
  *
  * Items of nodes on a partition of their own run beside the frame's hard nodes, from fork to join;
  * the others run and are settled one by one. */
+#include "graph/run/loop/measure.h"
 #include "graph/run/loop/state.h"
 #include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/tell.h"
 
 #include <string.h>
 
@@ -179,63 +181,6 @@ static void fail_prefill(struct tec_loop *l, struct tec_scheduled *it)
     tec_kv_pool_drop(&it->chain->plan->prefixes, it->observed.region);
 }
 
-/* The cache that a request's text is in; of one that is over that of its node. */
-static int cache_of(const struct tec_loop *l, int64_t request, int node)
-{
-    for (int i = 0; i < l->n_live; i++)
-        if (l->requests[i].id == request)
-            return tec_loop_texts(l, l->requests[i].decoder);
-    for (int d = 0; d < l->o.n_decoders; d++)
-        if (l->o.decoders[d].node == node)
-            return tec_loop_texts(l, d);
-    return 0;
-}
-
-/* What is done with the keys of a launch's requests: told of each cache that they are in. */
-static void tell_rows(const struct tec_loop *l, const char *what, int node, const int64_t *ids,
-                      int n, int64_t at_ns)
-{
-    int64_t some[TEC_MAX_ROWS];
-    bool told[TEC_MAX_ROWS] = {false};
-    for (int i = 0; i < n && l->o.events.emit; i++) {
-        int cache = cache_of(l, ids[i], node), count = 0;
-        for (int k = i; k < n && !told[i]; k++)
-            if (cache_of(l, ids[k], node) == cache) {
-                some[count++] = ids[k];
-                told[k] |= k > i;
-            }
-        if (count > 0)
-            tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
-                                                .what = what,
-                                                .kv = l->kv[cache].name,
-                                                .node = -1,
-                                                .request = -1,
-                                                .requests = some,
-                                                .n = count,
-                                                .t_ns = at_ns});
-    }
-}
-
-static void tell_batch(struct tec_loop *l, struct tec_event of, const struct tec_replay *p,
-                       const struct tec_chain *c)
-{
-    tell_rows(l, "retrieve", of.node, of.requests, of.n, p->start_ns);
-    tell_rows(l, "batch", of.node, of.requests, of.n, p->start_ns);
-    of.request = -1;
-    of.rows = of.n;
-    of.padded =
-        of.padded ? of.padded : tec_snap_up(c->plan->spec.batches, c->plan->spec.n_batches, of.n);
-    tec_loop_tell_launch(l, of, of.padded, p->start_ns, p->end_ns);
-}
-
-void tec_loop_tell_rows(struct tec_loop *l, const struct tec_replay *replay, const int64_t *ids,
-                        int n, int node)
-{
-    const struct tec_chain *c = &l->chains[l->o.topology->nodes[node].model];
-    tell_batch(l, (struct tec_event){.node = node, .requests = ids, .n = n, .k = 1}, replay, c);
-    tell_rows(l, "unbatch", node, ids, n, replay->end_ns);
-}
-
 /* The tokens of each row; returns the steps that the launch made. */
 static int tell_tokens(struct tec_loop *l, const struct tec_decode_launch *d, const int *rows,
                        int64_t at_ns)
@@ -261,17 +206,18 @@ void tec_loop_settle_rows(struct tec_loop *l, struct tec_scheduled *it)
     int64_t ids[TEC_MAX_ROWS];
     for (int i = 0; i < d->n; i++)
         ids[i] = l->requests[rows[i]].id;
-    tell_batch(l,
-               (struct tec_event){.node = l->o.decoders[l->requests[rows[0]].decoder].node,
-                                  .requests = ids,
-                                  .n = d->n,
-                                  .padded = ranks,
-                                  .k = d->k,
-                                  .drafted = d->drafted,
-                                  .kept = d->kept},
-               p, it->chain);
+    tec_loop_tell_batch(l,
+                        (struct tec_event){.node = l->o.decoders[l->requests[rows[0]].decoder].node,
+                                           .requests = ids,
+                                           .n = d->n,
+                                           .padded = ranks,
+                                           .k = d->k,
+                                           .drafted = d->drafted,
+                                           .kept = d->kept},
+                        p, it->chain);
     int steps = ranks ? 1 : tell_tokens(l, d, rows, p->end_ns);
-    tell_rows(l, "unbatch", l->o.decoders[l->requests[rows[0]].decoder].node, ids, d->n, p->end_ns);
+    tec_loop_tell_unbatch(l, l->o.decoders[l->requests[rows[0]].decoder].node, ids, d->n,
+                          p->end_ns);
     for (int i = 0; i < d->n; i++) {
         struct tec_request *r = &l->requests[rows[i]];
         tec_loop_turn_of(l, r);

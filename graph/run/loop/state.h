@@ -370,19 +370,14 @@ bool tec_rank_memory(struct tec_loop *l);
 void tec_loop_prepare_view(struct tec_loop *l);
 void tec_loop_view(struct tec_loop *l);
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r);
-/* What a launch of a ring takes, as tec_loop_measure_ring; SHIFT: of one token. */
-double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state *ring,
-                          enum tec_cost_kind kind, int n, double q);
-/* One launch of that kind (decode: one step) at so many rows. */
-double tec_loop_launch_cost(const struct tec_loop *l, const struct tec_chain *c,
-                            enum tec_cost_kind kind, int rows, double q);
+
+/* decision.c: is an optional node left out of the frame? Does row a come before row b: by their
+ * nodes' priorities, then by their own? */
+bool tec_loop_leaves_out(const struct tec_loop *l, int node);
+bool tec_loop_before(const struct tec_loop *l, int a, int b);
 
 /* decide.c: the policy's decision for this frame, and the jobs that it comes to. */
 void tec_loop_plan(struct tec_loop *l);
-/* Does row a come before row b by priority? */
-bool tec_loop_before(const struct tec_loop *l, int a, int b);
-/* Is an optional node left out of the frame? */
-bool tec_loop_leaves_out(const struct tec_loop *l, int node);
 
 /* texts.c: the key of the texts that begin a chain's prefill where they change. */
 uint64_t tec_loop_key(const struct tec_loop *l, const struct tec_chain *c);
@@ -404,60 +399,36 @@ void tec_drafts_warm(struct tec_loop *l);
 enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err);
 void tec_chains_view(struct tec_loop *l); /* caches of all chains */
 
-/* hard.c: prefill and actions. soft.c: new requests stored, launches run and settled. */
+/* prefix.c: the prefix of a chain in frames. */
 /* The frame's observation is the chain's prefix, in that region. */
 void tec_loop_open_prefix(struct tec_loop *l, struct tec_chain *c,
                           const struct tec_frame_input *input, int region);
 /* Is the chain prefilled in this frame? */
 bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c);
+/* Its region is given back. */
+void tec_loop_drop_prefix(struct tec_loop *l, struct tec_chain *c);
+
+/* hard.c: prefill and actions. soft.c: new requests stored, launches run and settled. */
 /* Chunks that the hard nodes of a chain make in this frame. */
 int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c);
 /* Tells which actions the decision leaves out of the frame of the session whose turn it is. */
 void tec_loop_leave_actions_out(struct tec_loop *l);
 /* The chunk of an action node in its chain's leaves: of the observation of frame `seen`. */
 void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t captured_ns);
-void tec_loop_drop_prefix(struct tec_loop *l, struct tec_chain *c);
 /* Does an action node run on this frame's prefix, or on a text, and are its keys there? */
 bool tec_loop_runs_late(const struct tec_loop *l, const struct tec_chain *c, int action);
 /* The items of a chain in frames that is no ring; those of language. */
 void tec_loop_add_hard(struct tec_loop *l, struct tec_chain *c);
 void tec_loop_add_soft(struct tec_loop *l, bool observed);
 /* A new request of a row stands on its session's prefix. Of an item n rows of the order, from
- * `first` on, advance by k steps: filled, launched, settled. A launch of such rows is told that
- * made no text. */
+ * `first` on, advance by k steps: filled, launched, settled. */
 void tec_loop_store(struct tec_loop *l, int row);
 void tec_loop_fill_rows(struct tec_loop *l, struct tec_scheduled *it, int first, int n, int k);
 void tec_loop_launch_rows(struct tec_loop *l, struct tec_scheduled *it);
 void tec_loop_settle_rows(struct tec_loop *l, struct tec_scheduled *it);
-void tec_loop_tell_rows(struct tec_loop *l, const struct tec_replay *replay, const int64_t *ids,
-                        int n, int node);
-struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, int64_t start_ns,
-                                        int64_t end_ns);
-const char *tec_loop_node_name(const struct tec_loop *l, int node);
-
-/* Tell the sink. What is done to a cache (`from`: of another; -1 = none), to that of
- * a request. */
-void tec_loop_tell(const struct tec_loop *l, struct tec_event event);
-void tec_loop_tell_cache(const struct tec_loop *l, const char *what, int kv, int from,
-                         int64_t request, int tokens, int64_t at_ns);
-void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct tec_request *r,
-                      int tokens, int64_t at_ns);
-/* Of a chain's prefix, which no request has for itself. */
-void tec_loop_tell_prefix(const struct tec_loop *l, const char *what, const struct tec_chain *c,
-                          int tokens, int64_t at_ns);
 
 /* account.c: costs, misses, the frame's result. */
 void tec_loop_account_open(struct tec_loop *l); /* the record's frame begins */
 void tec_loop_account(struct tec_loop *l);
-void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /* no host time */
-void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_chain *c,
-                             const struct tec_replay *r, bool action,
-                             int n); /* of n observations */
-/* A launch of a model: of at most `times` steps, of which `steps` were made. */
-void tec_loop_measure(struct tec_loop *l, const struct tec_chain *c, enum tec_cost_kind kind,
-                      int rows, int times, int steps, int64_t ns);
-/* A launch of a ring: PACKED by its point, DECODE by its rows, SHIFT of so many tokens. */
-void tec_loop_measure_ring(struct tec_loop *l, const struct tec_ring_state *ring,
-                           enum tec_cost_kind kind, const struct tec_replay *r, int n);
 
 #endif

@@ -7,6 +7,7 @@
 #include "graph/run/loop/state.h"
 #include "graph/run/loop/state_rings.h"
 #include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/tell.h"
 
 #include <string.h>
 
