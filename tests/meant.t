@@ -50,7 +50,7 @@ ok $? "a parameter is told where it is written, not in the base"
 ok $? "a kind of the JSON form"
 
 refuses "is 99, allowed is 1 to 32; policy 'oxygen' has no parameter 'kk', did you mean 'k'?" \
-    run pipelines/demo_metaworld.lua --random-inputs 1 --policy oxygen --param k=99 --param kk=3
+    run pipelines/demo_metaworld.lua --device cpu --random-inputs 1 --policy oxygen --param k=99 --param kk=3
 refuses "no policy here has it; did you mean 'k'?" bench pipelines/demo_metaworld.lua --policy oxygen --param kk=3
 refuses "did you mean 'k'?" bench pipelines/demo_metaworld.lua --policy oxygen --sweep kk=3
 refuses "--policy has no meaning here; it is an option of bench, check, graph" profile --policy fill x.lua

@@ -154,11 +154,11 @@ TEST(layouts_that_look_alike_are_refused)
     static const struct {
         const char *from, *old, *new, *says;
     } cases[] = {
-        {AWQ, "\"version\": \"gemm\"", "\"version\": \"gemv\"", "version: gemv is not supported"},
+        {AWQ, "\"version\": \"gemm\"", "\"version\": \"gemv\"", "version: 'gemv' is not supported"},
         {AWQ, "\"bits\": 4", "\"bits\": 8", "bits: 8 is not supported"},
         {AWQ, "\"group_size\": 32", "\"group_size\": 30", "groups of 30; must be a multiple of 8"},
         {AWQ, "\"group_size\": 32", "\"group_size\": 48", "qzeros' must be I32 [2"},
-        {GPTQ, "\"gptq\",\n    \"d", "\"marl\",\n    \"d", "checkpoint_format: marl is not"},
+        {GPTQ, "\"gptq\",\n    \"d", "\"marl\",\n    \"d", "checkpoint_format: 'marl' is not"},
         {GPTQ, "\"hidden_size\": 96", "\"hidden_size\": 90", "side of 90; must be a multiple of 8"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
