@@ -610,6 +610,11 @@ def a_served_robot_is_recorded_and_replayed():
         for i in range(4):
             c.infer({**OBSERVATION, "tectum": {"seed": i}} if i % 2 else OBSERVATION)
         c.close()
+        refused = s.connect()  # no observation of the robot: the next one has its number
+        refused.send({**{name: OBSERVATION[name] for name in OBSERVATION if name != "prompt"}, "other": "a text",
+                      "observation/state": Array.floats([0.5] * 4)})
+        check("prompt" in refused.failure()[0])
+        refused.close()
     live = json.loads(tectum("explain", "--control", control, "--format", "json").stdout)
     check(live["frames"] >= 8, live)
     tectum("trace", "--control", control, "--last", "5s", "-o", WORK + "/live.pftrace")

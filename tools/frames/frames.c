@@ -256,10 +256,11 @@ static enum tec_status observe(struct tec_frames *f, int session, int64_t number
     if (!given->values)
         return TEC_OK;
     tec_engine_settle(f->opened.engine);
-    tec_recording_inputs(f->recording, session, number, given->values, given->n);
     s->noise = noise;
-    return tec_session_observe(f->opened.engine->sessions[session], given->values, given->n, noise,
-                               number, captured_ns, &s->out.input, s->out.warning, err);
+    TEC_TRY(tec_session_observe(f->opened.engine->sessions[session], given->values, given->n, noise,
+                                number, captured_ns, &s->out.input, s->out.warning, err));
+    tec_recording_inputs(f->recording, session, number, given->values, given->n);
+    return TEC_OK;
 }
 
 /* Texts come every so many observations of the session's episode. */

@@ -64,7 +64,8 @@ enum tec_status tec_recording_close(struct tec_recording *r, struct tec_error *e
 
 /* Frame thread, in this order; r NULL: nothing is recorded. */
 
-/* The values of an observation, as they were given. */
+/* The values of an observation, as they were given, once its session has taken it: the next one has
+ * the number of one that was refused. */
 void tec_recording_inputs(struct tec_recording *r, int session, int64_t number,
                           const struct tec_value *values, size_t n);
 void tec_recording_tick(struct tec_recording *r, const struct tec_recorded_tick *tick);

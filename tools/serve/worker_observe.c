@@ -171,7 +171,6 @@ enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_sessi
     TEC_TRY(find_noise(w, s, err));
     TEC_TRY(find_captured(w, job, err));
     note_wishes(&w->jobs[job], m);
-    tec_recording_inputs(w->recording, s->index, s->observations, m->values, m->n);
     if (s->fresh) /* texts of streams are of one client's episode */
         tec_session_reset(s->session);
     enum tec_status status =
@@ -180,6 +179,7 @@ enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_sessi
     if (status != TEC_OK && s->fresh) /* another's episode goes on */
         tec_session_resume(s->session);
     TEC_TRY(status);
+    tec_recording_inputs(w->recording, s->index, s->observations, m->values, m->n);
     if (warning[0] && !w->warned)
         tec_say(w->opened.call, "%s", warning);
     w->warned |= warning[0] != '\0';
