@@ -637,6 +637,11 @@ def a_killed_server_leaves_what_it_wrote():
     s.end(signal.SIGKILL)
     p = tectum("explain", path, "--format", "json")
     check(json.loads(p.stdout)["frames"] >= 5 and "not closed" in p.stderr, p.stderr)
+    before = open(path, "rb").read()
+    _, _, err = Server(DEMO, "--late-ok", "--record", path).end()
+    check("killed-1.mcap now" in err and open(WORK + "/killed-1.mcap", "rb").read() == before, err)
+    _, _, err = Server(DEMO, "--late-ok", "--record", path).end()
+    check("killed-2.mcap now" in err and open(WORK + "/killed-1.mcap", "rb").read() == before, err)
 
 
 @test

@@ -3,6 +3,15 @@
 
 #include "base/out_file.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FORMER = 999 };
+
 enum tec_status tec_recording_asked_check(const struct tec_recording_asked *asked,
                                           struct tec_error *err)
 {
@@ -17,6 +26,39 @@ enum tec_status tec_recording_asked_check(const struct tec_recording_asked *aske
                        : TEC_OK;
 }
 
+/* The first free name NAME-N.mcap beside NAME.mcap; false: all are taken, or it is too long. */
+static bool free_name(const char *path, char *out, size_t room)
+{
+    const char *folder = strrchr(path, '/'), *end = strrchr(path, '.');
+    if (!end || (folder && end < folder))
+        end = path + strlen(path);
+    for (int i = 1; i <= FORMER; i++) {
+        int n = snprintf(out, room, "%.*s-%d%s", (int)(end - path), path, i, end);
+        if (n < 0 || (size_t)n >= room)
+            return false;
+        if (access(out, F_OK) != 0)
+            return errno == ENOENT;
+    }
+    return false;
+}
+
+/* A robot's server may have been started again after a crash: what it recorded before stays. */
+static enum tec_status keep_former(const struct tec_opened *opened, const char *path,
+                                   struct tec_error *err)
+{
+    struct stat there;
+    char former[PATH_MAX];
+    if (stat(path, &there) != 0 || !S_ISREG(there.st_mode) || there.st_size == 0)
+        return TEC_OK;
+    if (!free_name(path, former, sizeof former))
+        return tec_fail(err, TEC_IO, "--record: %s is there, and so are all of %d names beside it",
+                        path, FORMER);
+    if (rename(path, former) != 0)
+        return tec_fail(err, TEC_IO, "--record: %s: %s", path, strerror(errno));
+    tec_say(opened->call, "the recording of before is %s now", former);
+    return TEC_OK;
+}
+
 enum tec_status tec_recording_asked_open(struct tec_recording **recording, struct tec_view **view,
                                          const struct tec_recording_asked *asked,
                                          const struct tec_view_afar *afar,
@@ -26,6 +68,8 @@ enum tec_status tec_recording_asked_open(struct tec_recording **recording, struc
     struct tec_recording_options all = *options;
     all.path = asked->file;
     all.limit_mib = asked->mib;
+    if (asked->file && all.mode == TEC_RECORDING_SERVED)
+        TEC_TRY(keep_former(all.opened, asked->file, err));
     if (asked->file)
         TEC_TRY(tec_recording_open(recording, &all, err));
     return asked->view ? tec_view_of_option(view, asked->view, asked->origin, afar, &all, err)
