@@ -175,19 +175,72 @@ TEST(every_code_point_is_bare_as_the_reference)
 
 TEST(marks_are_ordered_in_linear_time_and_stably)
 {
+    static const char unit[] = "\u0301\u0323\u0300"; /* classes 230, 220, 230 */
+    enum { UNITS = 130000, N = 6 * UNITS };
     struct tec_heap heap = {0};
     struct tec_arena arena;
     tec_arena_init(&arena, &heap);
-    size_t n = 400000;
-    int32_t *codes = malloc(n * sizeof *codes);
-    REQUIRE(codes);
-    for (size_t i = 0; i < n; i++) /* classes 230, 220, 230 */
-        codes[i] = i % 3 == 0 ? 0x301 : i % 3 == 1 ? 0x323 : 0x300;
-    CHECK(tec_unicode_order(codes, n, &arena));
-    CHECK_INT(codes[0], ==, 0x323);
-    CHECK_INT(codes[n / 3], ==, 0x301);
-    CHECK_INT(codes[n / 3 + 1], ==, 0x300);
-    free(codes);
+    char *text = malloc(N);
+    REQUIRE(text);
+    for (size_t i = 0; i < N; i += 6)
+        memcpy(text + i, unit, 6);
+    CHECK(tec_unicode_order(text, N, &arena));
+    CHECK(memcmp(text, "\u0323\u0323", 4) == 0);
+    CHECK(memcmp(text + N / 3, "\u0301\u0300\u0301", 6) == 0);
+    CHECK(memcmp(text + N - 4, "\u0301\u0300", 4) == 0);
+    CHECK_INT(heap.peak, <, N + 65536);
+    free(text);
+    tec_arena_finish(&arena);
+}
+
+/* What a form takes is bounded by the limit of its output, not by the text. */
+TEST(forms_stop_where_their_output_is_full)
+{
+    enum { BYTES = 600000, LIMIT = 4096 };
+    static const struct {
+        const char *unit;
+        unsigned form;
+    } cases[] = {
+        {"\ufdfa", TEC_FORM_COMPATIBLE},
+        {"\ufdfa", TEC_FORM_COMPATIBLE | TEC_FORM_COMPOSED},
+        {"\uac01", 0},
+        {"\u0344", TEC_FORM_COMPOSED},
+        {"\u0301\u0323", 0},
+        {"\u0301\u0323", TEC_FORM_COMPATIBLE | TEC_FORM_COMPOSED},
+    };
+    char *text = malloc(BYTES);
+    REQUIRE(text);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tec_heap heap = {0};
+        struct tec_arena arena;
+        struct tec_bytes out;
+        size_t unit = strlen(cases[i].unit), bytes = BYTES / unit * unit;
+        for (size_t at = 0; at < bytes; at += unit)
+            memcpy(text + at, cases[i].unit, unit);
+        tec_arena_init(&arena, &heap);
+        tec_bytes_init(&out, &arena, LIMIT);
+        tec_unicode_form(&out, text, bytes, cases[i].form);
+        CHECK(out.full && !out.failed);
+        CHECK_INT(heap.peak, <, 16 * LIMIT);
+        tec_arena_finish(&arena);
+    }
+    free(text);
+}
+
+/* A text fits if what it composes to does, and not its parts. */
+TEST(the_limit_of_a_form_is_that_of_what_it_makes)
+{
+    static const char text[] = "ab\u03b1\u0313\u0300\u0345", whole[] = "ab\u1f82";
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    tec_arena_init(&arena, &heap);
+    for (size_t limit = 3; limit < sizeof text; limit++) {
+        struct tec_bytes out;
+        tec_bytes_init(&out, &arena, limit);
+        tec_unicode_form(&out, text, sizeof text - 1, TEC_FORM_COMPOSED);
+        CHECK(out.full == (limit < sizeof whole - 1));
+        CHECK(out.full || (out.n == sizeof whole - 1 && memcmp(out.at, whole, out.n) == 0));
+    }
     tec_arena_finish(&arena);
 }
 

@@ -47,55 +47,79 @@ static bool is_late_mark(int32_t code)
 
 static unsigned combining(int32_t code)
 {
+    if (code < 0x300)
+        return 0;
     unsigned class = (unsigned)utf8proc_get_property(code)->combining_class & 0xFF;
     return class && is_late_mark(code) ? 0 : class;
 }
 
-/* Counting sort of one run of marks: it is stable and there are 256 combining classes. */
-static void order_run(int32_t *codes, size_t n, int32_t *copy)
-{
-    size_t start[257] = {0};
-    for (size_t i = 0; i < n; i++)
-        start[combining(codes[i]) + 1]++;
-    for (size_t c = 1; c < 257; c++)
-        start[c] += start[c - 1];
-    memcpy(copy, codes, n * sizeof *codes);
-    for (size_t i = 0; i < n; i++)
-        codes[start[combining(copy[i])]++] = copy[i];
-}
+enum { FEW = 64 /* bytes of a run that is put in order without memory of its own */ };
 
-static void insert_run(int32_t *codes, size_t n)
+static void insert_marks(char *run, size_t n)
 {
-    for (size_t i = 1; i < n; i++) {
-        int32_t code = codes[i];
-        size_t at = i;
+    int32_t codes[FEW];
+    size_t count = 0;
+    for (size_t from = 0, bytes; from < n; from += bytes) {
+        int32_t code = (int32_t)tec_utf8_get(run + from, &bytes);
+        size_t at = count++;
         for (; at > 0 && combining(codes[at - 1]) > combining(code); at--)
             codes[at] = codes[at - 1];
         codes[at] = code;
     }
+    for (size_t i = 0, to = 0; i < count; i++)
+        to += tec_utf8_put(run + to, (uint32_t)codes[i]);
 }
 
-bool tec_unicode_order(int32_t *codes, size_t n, struct tec_arena *scratch)
+/* Counting sort: it is stable and there are 256 combining classes. */
+static void count_marks(char *run, size_t n, char *copy)
 {
-    for (size_t at = 0; at < n;) {
-        if (combining(codes[at]) == 0) {
-            at++;
-            continue;
-        }
-        size_t end = at + 1;
-        while (end < n && combining(codes[end]) != 0)
-            end++;
-        if (end - at <= 16) {
-            insert_run(codes + at, end - at);
-        } else {
-            struct tec_arena_mark mark = tec_arena_mark(scratch);
-            int32_t *copy = TEC_NEW(scratch, end - at, int32_t);
-            if (!copy)
+    size_t start[257] = {0}, bytes;
+    memcpy(copy, run, n);
+    for (size_t at = 0; at < n; at += bytes) {
+        int32_t code = (int32_t)tec_utf8_get(copy + at, &bytes);
+        start[combining(code) + 1] += bytes;
+    }
+    for (size_t c = 1; c < 257; c++)
+        start[c] += start[c - 1];
+    for (size_t at = 0; at < n; at += bytes) {
+        size_t *to = &start[combining((int32_t)tec_utf8_get(copy + at, &bytes))];
+        memcpy(run + *to, copy + at, bytes);
+        *to += bytes;
+    }
+}
+
+static bool order_run(char *run, size_t n, struct tec_arena *scratch)
+{
+    if (n <= FEW) {
+        insert_marks(run, n);
+        return true;
+    }
+    struct tec_arena_mark mark = tec_arena_mark(scratch);
+    char *copy = TEC_NEW(scratch, n, char);
+    if (!copy)
+        return false;
+    count_marks(run, n, copy);
+    tec_arena_rewind(scratch, mark);
+    return true;
+}
+
+bool tec_unicode_order(char *text, size_t n, struct tec_arena *scratch)
+{
+    size_t start = 0, bytes; /* of the run of marks that ends at `at` */
+    unsigned last = 0;
+    bool mixed = false;
+    for (size_t at = 0; at <= n; at += bytes) {
+        unsigned class = at < n ? combining((int32_t)tec_utf8_get(text + at, &bytes)) : 0;
+        if (class == 0) {
+            if (mixed && !order_run(text + start, at - start, scratch))
                 return false;
-            order_run(codes + at, end - at, copy);
-            tec_arena_rewind(scratch, mark);
+            if (at == n)
+                break;
+            start = at + bytes;
+            mixed = false;
         }
-        at = end;
+        mixed |= class<last &&class> 0;
+        last = class;
     }
     return true;
 }
@@ -111,38 +135,120 @@ static bool is_plain(const char *text, size_t n, unsigned form)
     return true;
 }
 
+/* The one code that two become, or -1. */
+static int32_t joined(int32_t first, int32_t second)
+{
+    int32_t two[2] = {first, second};
+    return second >= 0x300 &&
+                   utf8proc_normalize_utf32(two, 2, UTF8PROC_COMPOSE | UTF8PROC_STABLE) == 1
+               ? two[0]
+               : -1;
+}
+
+/* Compose a character with the marks behind it, which are in order, in place: what they become is
+ * never longer. A mark is passed over by those of greater classes alone. */
+static void compose(struct tec_bytes *out, size_t run)
+{
+    size_t size, bytes;
+    int32_t first = (int32_t)tec_utf8_get(out->at + run, &size);
+    size_t to = run + size; /* behind the marks that stay */
+    unsigned most = 0;      /* the greatest class of one that stays */
+    for (size_t at = to; at < out->n; at += bytes) {
+        int32_t code = (int32_t)tec_utf8_get(out->at + at, &bytes), both = -1;
+        unsigned class = combining(code);
+        if (class > most)
+            both = joined(first, code);
+        if (both < 0) {
+            memmove(out->at + to, out->at + at, bytes);
+            to += bytes;
+            most = class;
+            continue;
+        }
+        char one[4];
+        size_t left = to - run - size, now = tec_utf8_put(one, (uint32_t)both);
+        memmove(out->at + run + now, out->at + run + size, left);
+        memcpy(out->at + run, one, now);
+        first = both;
+        size = now;
+        to = run + now + left;
+    }
+    out->n = to;
+}
+
+/* What of a text is done: all but the last run, a character and the marks behind it. */
+struct form {
+    struct tec_bytes *out;
+    size_t run;    /* where it begins in `out` */
+    unsigned last; /* class of its last mark; 0: it has none */
+    bool mixed;    /* its marks are not in order */
+    bool composed;
+};
+
+static void close_run(struct form *f)
+{
+    struct tec_bytes *out = f->out;
+    if (out->failed || out->full || f->run == out->n)
+        return;
+    if (f->mixed && !tec_unicode_order(out->at + f->run, out->n - f->run, out->arena))
+        out->failed = true;
+    else if (f->composed && f->last)
+        compose(out, f->run);
+}
+
+static void add_code(struct tec_bytes *out, int32_t code)
+{
+    char one[4];
+    tec_bytes_add(out, one, tec_utf8_put(one, (uint32_t)code));
+}
+
+/* A character that is no mark, or a mark that came late, begins a run: but where the run before it
+ * is one character and the two compose, as syllables of Hangul do. No late mark does. */
+static void begin_run(struct form *f, int32_t code)
+{
+    struct tec_bytes *out = f->out;
+    size_t bytes;
+    close_run(f);
+    f->last = 0;
+    f->mixed = false;
+    if (f->composed && !out->failed && !out->full && out->n > f->run && !is_late_mark(code)) {
+        int32_t before = (int32_t)tec_utf8_get(out->at + f->run, &bytes);
+        int32_t both = bytes == out->n - f->run ? joined(before, code) : -1;
+        if (both >= 0) {
+            out->n = f->run;
+            code = both;
+        }
+    }
+    f->run = out->n;
+    add_code(out, code);
+}
+
 #define DECOMPOSED_CODES 24 /* the longest decomposition is 18 */
 
-static size_t decompose(const char *text, size_t n, unsigned form, int32_t *codes)
+static void decompose(struct form *f, int32_t code, utf8proc_option_t options)
 {
-    const utf8proc_option_t options =
-        form & TEC_FORM_COMPATIBLE ? UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT : UTF8PROC_DECOMPOSE;
-    size_t count = 0;
-    for (size_t at = 0, bytes; at < n; at += bytes) {
-        int32_t parts[DECOMPOSED_CODES];
-        int boundary = 0;
-        int32_t code = (int32_t)tec_utf8_get(text + at, &bytes);
-        utf8proc_ssize_t got = 0;
-        if (!IS_IN(whole, code))
-            got = utf8proc_decompose_char(code, parts, DECOMPOSED_CODES, options, &boundary);
-        if (got < 1 || got > DECOMPOSED_CODES) {
-            parts[0] = code;
-            got = 1;
-        }
-        if (codes)
-            memcpy(codes + count, parts, (size_t)got * sizeof *codes);
-        count += (size_t)got;
+    int32_t parts[DECOMPOSED_CODES];
+    int boundary = 0;
+    utf8proc_ssize_t got = 0;
+    if (!IS_IN(whole, code))
+        got = utf8proc_decompose_char(code, parts, DECOMPOSED_CODES, options, &boundary);
+    if (got < 1 || got > DECOMPOSED_CODES) {
+        parts[0] = code;
+        got = 1;
     }
-    return count;
+    for (utf8proc_ssize_t i = 0; i < got; i++) {
+        unsigned class = combining(parts[i]);
+        if (class == 0) {
+            begin_run(f, parts[i]);
+            continue;
+        }
+        f->mixed |= class < f->last;
+        f->last = class;
+        add_code(f->out, parts[i]);
+    }
 }
 
-static void add_codes(struct tec_bytes *out, const int32_t *codes, utf8proc_ssize_t n)
-{
-    for (utf8proc_ssize_t i = 0; i < n; i++) {
-        char one[4];
-        tec_bytes_add(out, one, tec_utf8_put(one, (uint32_t)codes[i]));
-    }
-}
+/* Most bytes by which a run is longer than what it composes to: a character takes three marks. */
+enum { COMPOSED_LESS = 16 };
 
 void tec_unicode_form(struct tec_bytes *out, const char *text, size_t n, unsigned form)
 {
@@ -150,21 +256,16 @@ void tec_unicode_form(struct tec_bytes *out, const char *text, size_t n, unsigne
         tec_bytes_add(out, text, n);
         return;
     }
-    size_t count = decompose(text, n, form, NULL);
-    int32_t *codes = TEC_NEW(out->arena, count, int32_t);
-    if (!codes || !tec_unicode_order(codes, decompose(text, n, form, codes), out->arena)) {
-        out->failed = true;
-        return;
-    }
-    for (size_t start = 0, end; start < count; start = end) { /* no late mark lets others pass */
-        for (end = start + 1; end < count && !is_late_mark(codes[end]);)
-            end++;
-        utf8proc_ssize_t left = (utf8proc_ssize_t)(end - start);
-        if (form & TEC_FORM_COMPOSED)
-            left =
-                utf8proc_normalize_utf32(codes + start, left, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
-        add_codes(out, codes + start, left);
-    }
+    const utf8proc_option_t options =
+        form & TEC_FORM_COMPATIBLE ? UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT : UTF8PROC_DECOMPOSE;
+    struct form f = {.out = out, .run = out->n, .composed = form & TEC_FORM_COMPOSED};
+    size_t limit = out->limit, bytes;
+    out->limit += limit ? COMPOSED_LESS : 0; /* the last run is not composed yet */
+    for (size_t at = 0; at < n && !out->failed && !out->full; at += bytes)
+        decompose(&f, (int32_t)tec_utf8_get(text + at, &bytes), options);
+    close_run(&f);
+    out->limit = limit;
+    out->full |= limit && out->n > limit;
 }
 
 bool tec_unicode_mark(uint32_t code)
@@ -196,6 +297,8 @@ void tec_unicode_lower_each(struct tec_bytes *out, const char *text, size_t n)
             if (late_lower[i].first == code)
                 lower[0] = (int32_t)late_lower[i].last;
         lower[0] = code == 0x130 ? 'i' : lower[0]; /* the one that becomes two */
-        add_codes(out, lower, code == 0x130 ? 2 : 1);
+        add_code(out, lower[0]);
+        if (code == 0x130)
+            add_code(out, lower[1]);
     }
 }

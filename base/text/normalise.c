@@ -77,29 +77,6 @@ static void bert_one(uint32_t code, const char *text, size_t bytes, struct tec_b
     }
 }
 
-/* Put combining marks into canonical order. The tables of the reference are older and do not drop
- * every mark, and its decomposition leaves those that remain in that order. */
-static void order_marks(struct tec_bytes *out)
-{
-    size_t count = 0;
-    bool any = false;
-    for (size_t at = 0, bytes; at < out->n; at += bytes, count++)
-        any |= tec_utf8_get(out->at + at, &bytes) >= 0x300;
-    int32_t *codes = any ? TEC_NEW(out->arena, count, int32_t) : NULL;
-    if (!any)
-        return;
-    if (!codes) {
-        out->failed = true;
-        return;
-    }
-    count = 0;
-    for (size_t at = 0, bytes; at < out->n; at += bytes)
-        codes[count++] = (int32_t)tec_utf8_get(out->at + at, &bytes);
-    out->failed = !tec_unicode_order(codes, count, out->arena);
-    for (size_t i = 0, at = 0; i < count; i++)
-        at += tec_utf8_put(out->at + at, (uint32_t)codes[i]);
-}
-
 /* Letters and their accents stay as they are: only what cleaning drops and ideographs are
  * changed. */
 static void bert_cased(const struct tec_normal *step, uint32_t code, struct tec_text_span text,
@@ -129,8 +106,10 @@ static void bert(const struct tec_normal *step, struct tec_text_span text, struc
         else
             bert_one(code, text.at + at, bytes, out);
     }
+    /* The reference's tables are older and do not drop every mark; those that remain its
+     * decomposition leaves in canonical order. */
     if (!step->cased && !out->failed && !out->full)
-        order_marks(out);
+        out->failed = !tec_unicode_order(out->at, out->n, out->arena);
 }
 
 static void prepend(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)

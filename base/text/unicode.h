@@ -31,15 +31,18 @@ bool tec_unicode_word(uint32_t code);
 /* Lower case without accents, padded when it is an ideograph; NULL when the code point stays. */
 const char *tec_unicode_bare(uint32_t code);
 
-/* Stable sort of each run of combining marks by its class (Unicode 3.11, D109). Linear in n, unlike
- * the exchange sort of utf8proc, which hostile text makes quadratic. false: no memory. */
-bool tec_unicode_order(int32_t *codes, size_t n, struct tec_arena *scratch);
+/* Stable sort of each run of combining marks of valid UTF-8 by their class (Unicode 3.11, D109), in
+ * place. Linear in n, unlike the exchange sort of utf8proc, which hostile text makes quadratic; of
+ * `scratch` it takes as many bytes as the longest run has, and gives them back. false: no memory.
+ */
+bool tec_unicode_order(char *text, size_t n, struct tec_arena *scratch);
 
 /* Bits of a normal form: NFD is 0, NFC composed, NFKD compatible, NFKC both. */
 enum tec_unicode_form { TEC_FORM_COMPOSED = 1 << 0, TEC_FORM_COMPATIBLE = 1 << 1 };
 
 /* Append a normal form of valid UTF-8, with the tables of the reference (tokenizers 0.22.2: Unicode
- * 9, to which later marks are letters). */
+ * 9, to which later marks are letters). It stops where `out` is full, and takes no memory beside
+ * `out` but for long runs of marks. */
 void tec_unicode_form(struct tec_bytes *out, const char *text, size_t n, unsigned form);
 
 /* The reference's combining marks: all categories of them, and those that its BERT drops. */
