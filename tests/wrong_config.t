@@ -79,20 +79,39 @@ texts = [
     ("smolvlm", "image_token_id", 1000, "a token of 0 .. 383"), ("smolvlm", "vision_config.num_channels", 4, "must be 3"),
     ("gemma2", "attn_logit_softcapping", "x", "must be a number"), ("gemma2", "final_logit_softcapping", -1, "above 0"),
     ("smolvlm", "scale_factor", 3, "squares of 3 x 3"), ("smolvlm", "text_config", 7, "must be an object"), ("smolvlm", "text_config.model_type", "qwen2", "must be llama"),
+    ("qwen3", "generation_config.json:eos_token_id", [1, None, 99999], "a token of 0 .. 383, is missing"),
+    ("qwen3", "generation_config.json:eos_token_id", {"a": 3}, "must be a list, is an object"),
+    ("qwen3", "generation_config.json:repetition_penalty", "x", "must be a number"),
+    ("qwen3", "generation_config.json:repetition_penalty", -3, "above 1e-06 and below 1e+06, is -3"),
+    ("qwen3", "rope_scaling", "x", "must be an object"), ("qwen3", "rope_parameters", [1], "must be an object, is a list"),
+    ("qwen3", "quantization_config", 7, "must be an object"),
+    ("smolvlm", "preprocessor_config.json:max_image_size", 7, "must be an object"),
+    ("smolvlm", "preprocessor_config.json:max_image_size.longest_edge", 5, "1 patches of a side of 5"),
+    ("gemma3", "sliding_window_pattern", 0, WHOLE), ("gemma3", "_sliding_window_pattern", "x", WHOLE),
+    ("gemma3", "rope_parameters.sliding_attention.rope_theta", "x", "must be a number"),
+    ("gemma3", "rope_local_base_freq", -1, "must be above 1 and below 1e+30, is -1"),
+    ("openvla", "text_config", [3], "must be an object, is a list"), ("openvla", "timm_model_ids", 7, "must be a list"),
+    ("openvla", "timm_model_args.0.depth", 1, "must be 2 or more"), ("openvla", "text_config.eos_token_id", "x", "a token of"),
 ]
+# A kind whose folder is another one, with what its config.json has in place.
+based = {"gemma3": (T % "gemma2", {"model_type": "gemma3_text"}), "openvla": (G + "openvla/tiny/checkpoint", {})}
 for number, (kind, field, value, words) in enumerate(texts, len(wrong) + 1):
     folder = work + "/folder"
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(T % kind, folder)
+    like, changed = based.get(kind, (T % kind, {}))
+    shutil.copytree(like, folder)
     os.system("chmod -R u+w " + folder)
     name, _, field = ("config.json:" + field if ":" not in field else field).partition(":")
-    config = at = json.load(open("%s/%s" % (folder, name)))
-    *path, key = field.split(".")
-    for part in path:
-        at = at[part]
-    at[key] = value
-    with open("%s/%s" % (folder, name), "w") as file:
-        json.dump(config, file)
+    for file, change in (("config.json", changed.items()), (name, [(field, value)])):
+        whole = json.load(open("%s/%s" % (folder, file)))
+        for place, x in change:
+            *path, key = place.split(".")
+            at = whole
+            for part in path:
+                at = at[int(part)] if isinstance(at, list) else at.setdefault(part, {})
+            at[key] = x
+        with open("%s/%s" % (folder, file), "w") as out:
+            json.dump(whole, out)
     with open(work + "/text.lua", "w") as file:
         file.write(PIPELINE % {"llama3": "llama"}.get(kind, kind))
     said = subprocess.run([program, "check", work + "/text.lua", "--weights", folder], capture_output=True, text=True)

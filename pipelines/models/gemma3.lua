@@ -1,18 +1,18 @@
 -- The text model of Gemma 3 of any size (model_type gemma3_text); without a checkpoint Gemma-3-1B. Five of six
 -- layers see a window, and rotate with a base of their own.
-local number <const> = include("common/configuration.lua").number
+local read <const> = include("common/configuration.lua")
 
 local function slides(c)
-  local pattern = c.sliding_window_pattern or c._sliding_window_pattern or 6
+  local key <const> = c.sliding_window_pattern ~= nil and "sliding_window_pattern" or "_sliding_window_pattern"
+  local pattern <const> = read.count(c, key, 6)
   return function(i) return (i + 1) % pattern ~= 0 end
 end
 
 -- The base of layers with a window: published files name it, newer ones have it by layer type.
 local function attention(c)
-  local p = type(c.rope_parameters) == "table" and c.rope_parameters.sliding_attention or nil
-  local theta = type(p) == "table" and p.rope_theta or nil
-  return { window_theta = theta and theta + 0.0 or number(c, "rope_local_base_freq", 10000.0),
-           cap = nil }
+  local p <const> = read.part(read.part(c, "rope_parameters"), "sliding_attention")
+  return { window_theta = p.rope_theta ~= nil and read.above(p, "rope_theta", 1.0)
+             or read.above(c, "rope_local_base_freq", 1.0, 10000.0) }
 end
 
 return include("common/gemma_family.lua") {

@@ -16,11 +16,20 @@ if not c then
   c.text_config.rope_theta = 100000.0
 end
 
--- The side that the processor makes of a picture that it does not split; without its file that of the tower.
-local function picture_side(vision)
-  local most = (given.preprocessor or {}).max_image_size
-  if type(most) == "table" and most.longest_edge ~= nil then return count(most, "longest_edge") end
-  return count(vision, "image_size", 224)
+-- The side that the processor makes of a picture that it does not split, in patches too; without its file that of
+-- the tower. Squares of `scale` x `scale` patches become a row: what does not fit them is told where it is said.
+local function picture_side(vision, scale)
+  local patch <const>, own <const> = count(vision, "patch_size", 32), count(vision, "image_size", 224)
+  local most <const> = read.part(given.preprocessor or {}, "max_image_size")
+  local side <const> = count(most, "longest_edge", own)
+  local patches <const> = side // patch
+  if scale <= 16 and patches >= 1 and patches % scale == 0 then return side end
+  if scale <= 16 and own // patch >= 1 and own // patch % scale == 0 then
+    read.refuse(most, "longest_edge", patches .. " patches of a side of " .. side .. " must be squares of " .. scale
+                .. " x " .. scale)
+  end
+  read.refuse(c, "scale_factor", "squares of " .. scale .. " x " .. scale .. " must divide a side of " .. patches
+              .. " patches, and be of 16 at most")
 end
 
 -- The text's tie is the top level's, whose default is not to.
@@ -37,12 +46,8 @@ local model <const> = include("common/llama_family.lua") {
 model.slots = given.slots or { "image1", "image2", "image3", "image4", "image5", "image6", "image7", "image8" }
 model.text.picture = read.token(c, "image_token_id", model.text.vocab, picture)
 model.text.bos = -1 -- the chat's first token is one that the template spells
-local side <const>, scale <const> = picture_side(vision), count(c, "scale_factor", 2)
-local patches <const> = side // count(vision, "patch_size", 32)
-if patches % scale ~= 0 or scale > 16 then
-  read.refuse(c, "scale_factor", "squares of " .. scale .. " x " .. scale .. " must divide a side of " .. patches
-              .. " patches, and be of 16 at most")
-end
+local scale <const> = count(c, "scale_factor", 2)
+local side <const> = picture_side(vision, scale)
 model.vision = {
   towers = { shared.tower(M, vision, side) },
   project = shared.project(M, scale, model.text.width),

@@ -2,19 +2,32 @@
 -- file and the field.
 local read <const> = {}
 
+-- The number of a list's last value, JSON's null left out; nil: it is an object.
+local function last(x)
+  local n = 0
+  for i in pairs(x) do
+    if math.type(i) ~= "integer" then return nil end
+    n = math.max(n, i)
+  end
+  return n
+end
+
 -- A value in a message: texts in quotes.
 local function shown(x)
   if x == nil then return "missing" end
-  if type(x) == "table" then return "a list or an object" end
+  if type(x) == "table" then return next(x) == nil and "empty" or last(x) and "a list" or "an object" end
   return type(x) == "string" and "'" .. x .. "'" or tostring(x)
 end
+
+-- A field's name, or a place in a list as JSON counts.
+local function named(key) return math.type(key) == "integer" and tostring(key - 1) or key end
 
 -- The path below `tree` of the first table that is `fits`; nil: there is none.
 local function find(tree, fits, path, depth)
   if fits(tree) then return path end
   for key, value in pairs(tree) do
-    if type(value) == "table" and type(key) == "string" and depth < 8 then
-      local found = find(value, fits, path .. key .. ".", depth + 1)
+    if type(value) == "table" and depth < 8 then
+      local found = find(value, fits, path .. named(key) .. ".", depth + 1)
       if found then return found end
     end
   end
@@ -40,7 +53,7 @@ local function place(t, key)
 end
 
 -- An error at a field: what it must be, or why its value is refused.
-function read.refuse(t, key, what) error(place(t, key) .. key .. ": " .. what, 0) end
+function read.refuse(t, key, what) error(place(t, key) .. named(key) .. ": " .. what, 0) end
 
 -- A whole number 1 .. 2^20, or up to `most`, or its default. JSON's null is as absent.
 function read.count(t, key, default, most)
@@ -60,11 +73,12 @@ function read.number(t, key, default)
   return x + 0.0
 end
 
--- A number above `least`; its words in a message are the same for every field.
-function read.above(t, key, least, default)
+-- A number above `least` and below `most`, or 1e30; its words in a message are the same for every field.
+function read.above(t, key, least, default, most)
   local x = read.number(t, key, default)
-  if not (x > least and x < 1e30) then
-    read.refuse(t, key, string.format("must be above %g and below 1e30, is %g", least, x))
+  most = most or 1e30
+  if not (x > least and x < most) then
+    read.refuse(t, key, string.format("must be above %g and below %g, is %g", least, most, x))
   end
   return x
 end
@@ -97,8 +111,18 @@ end
 -- A part of a configuration that is an object; absent, it is empty.
 function read.part(t, key)
   local x = t[key]
-  if x ~= nil and type(x) ~= "table" then read.refuse(t, key, "must be an object, is " .. shown(x)) end
-  return x or {}
+  if x == nil then return {} end
+  if type(x) ~= "table" or (last(x) or 0) > 0 then read.refuse(t, key, "must be an object, is " .. shown(x)) end
+  return x
+end
+
+-- A list and the number of its last value, for null is a hole in it; absent, it is empty.
+function read.list(t, key)
+  local x = t[key]
+  if x == nil then return {}, 0 end
+  local n <const> = type(x) == "table" and last(x)
+  if not n then read.refuse(t, key, "must be a list, is " .. shown(x)) end
+  return x, n
 end
 
 -- Heads of keys, each of as many heads of queries.

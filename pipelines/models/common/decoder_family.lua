@@ -15,8 +15,6 @@ local read <const> = include("common/configuration.lua")
 local count <const> = read.count
 local layers_of <const> = include("common/decoder_layers.lua")
 
-local function table_of(x) return type(x) == "table" and x or {} end
-
 local function base(m, c, p)
   return read.above(p.rope_theta ~= nil and p or c, "rope_theta", 1.0, m.theta or 10000.0)
 end
@@ -24,9 +22,9 @@ end
 -- The rotation of the layers that see everything: its base, and how it is stretched, of the kinds that the
 -- family has. Another stretch is another model's: near positions would come out nearly right.
 local function rotation(m, c)
-  local p = table_of(c.rope_parameters)
-  p = table_of(p.full_attention or p)
-  for _, scaling in ipairs { table_of(c.rope_scaling), p } do
+  local p = read.part(c, "rope_parameters")
+  if p.full_attention ~= nil then p = read.part(p, "full_attention") end
+  for _, scaling in ipairs { read.part(c, "rope_scaling"), p } do
     local kind = scaling.rope_type or scaling.type or "default"
     if kind ~= "default" then
       if not (m.stretches and m.stretches[kind]) then
@@ -47,12 +45,12 @@ end
 
 -- Tokens that end a text: generation_config.json's, else config.json's; a number or a list.
 local function ends(c, vocab)
-  local of = table_of(given.generation)
+  local of = given.generation or {}
   if of.eos_token_id == nil then of = c end
-  local ids = of.eos_token_id
-  if type(ids) ~= "table" then ids = { ids } end
+  local ids, n = { of.eos_token_id }, of.eos_token_id == nil and 0 or 1
+  if type(of.eos_token_id) == "table" then ids, n = read.list(of, "eos_token_id") end
   local list = {}
-  for i, id in ipairs(ids) do list[i] = read.token(of, "eos_token_id", vocab, id) end
+  for i = 1, n do list[i] = read.token(of, "eos_token_id", vocab, ids[i]) end
   return list
 end
 
@@ -77,8 +75,8 @@ end
 
 -- 4-bit weights as AutoAWQ and AutoGPTQ write them; other tools' layouts look alike and are not.
 local function packing(c)
-  local q = c.quantization_config
-  if type(q) ~= "table" then return nil end
+  if c.quantization_config == nil then return nil end
+  local q <const> = read.part(c, "quantization_config")
   local function must(key, want, default)
     local x = q[key]
     if x == nil then x = default end
@@ -88,14 +86,18 @@ local function packing(c)
   must("bits", { 4 }, q.w_bit)
   local kind = must("quant_method", { "awq", "gptq" })
   if kind == "awq" then must("version", { "gemm", "GEMM" }, "gemm") end
-  for _, name in ipairs(table_of(q.modules_to_not_convert)) do
-    if name ~= "lm_head" then read.refuse(q, "modules_to_not_convert", read.shown(name) .. " is not supported") end
+  local kept <const>, n <const> = read.list(q, "modules_to_not_convert")
+  for i = 1, n do
+    if kept[i] ~= "lm_head" then
+      read.refuse(q, "modules_to_not_convert", read.shown(kept[i]) .. " is not supported")
+    end
   end
-  if q.lm_head then read.refuse(q, "lm_head", "a head of 4 bits is not supported") end
-  local group = q.group_size or q.q_group_size or 128
+  if read.flag(q, "lm_head", false) then read.refuse(q, "lm_head", "a head of 4 bits is not supported") end
+  local size <const> = q.group_size ~= nil and "group_size" or "q_group_size"
+  local group <const> = q[size] == -1 and 0 or count(q, size, 128)
   local version = kind == "gptq" and must("checkpoint_format", { "gptq", "gptq_v2" }, "gptq")
-  return { kind = kind, group = group == -1 and 0 or group, minus = version == "gptq",
-           ordered = kind == "gptq" and q.desc_act == true }
+  return { kind = kind, group = group, minus = version == "gptq",
+           ordered = kind == "gptq" and read.flag(q, "desc_act", false) }
 end
 
 local function activation(m, c)
@@ -153,7 +155,6 @@ return function(m)
   local width, heads = count(c, "hidden_size", m.width or 4096), count(c, "num_attention_heads", m.heads or 32)
   local layers, vocab = count(c, "num_hidden_layers", m.layers or 32), count(c, "vocab_size", m.vocab)
   local stops <const> = ends(c, vocab)
-  local penalty = table_of(given.generation).repetition_penalty
   local tied <const> = read.flag(c, "tie_word_embeddings", m.tied or false)
   local text = layers_of {
     prefix = M, layers = layers, width = width, heads = heads,
@@ -166,7 +167,7 @@ return function(m)
   text.mask, text.cap = "causal_all", m.cap and m.cap(c) or nil
   text.bos = m.bos and c.bos_token_id ~= nil and read.token(c, "bos_token_id", vocab, c.bos_token_id) or -1
   text.eos, text.ends = stops[1] or -1, stops
-  text.penalty = type(penalty) == "number" and penalty + 0.0 or 1.0
+  text.penalty = read.above(given.generation or {}, "repetition_penalty", 1e-6, 1.0, 1e6)
   text.max_tokens = count(c, "max_position_embeddings", m.positions)
   text.embed = { M .. "embed_tokens.weight" }
   text.head = { tied and M .. "embed_tokens.weight" or "lm_head.weight" }

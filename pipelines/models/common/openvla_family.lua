@@ -53,7 +53,7 @@ local count <const> = read.count
 local layers_of <const> = include("common/decoder_layers.lua")
 local pictures_of <const> = include("common/picture_layers.lua")
 
-local part <const> = read.part
+local part <const>, list <const> = read.part, read.list
 
 local function heads_of(width, heads, what)
   if width % heads ~= 0 then
@@ -64,19 +64,19 @@ end
 
 -- Mean and deviation of a tower's pixels: what the processor really applies, not what it was made of.
 local function pixels(index, kind)
-  local p = part(part(given.preprocessor or {}, "tvf_normalize_params"), index)
+  local p = part(list(given.preprocessor or {}, "tvf_normalize_params"), index)
   return p.mean or kind.mean, p.std or kind.std
 end
 
 -- A tower runs all of its blocks but the last, whose output nobody reads, and has no final norm.
 local function tower(c, index, ignored)
-  local id = part(c, "timm_model_ids")[index] or fused[index]
+  local id = list(c, "timm_model_ids")[index] or fused[index]
   local kind = timm[id]
   if not kind then read.refuse(c, "timm_model_ids", read.shown(id) .. " is not known") end
-  local args, size = part(part(c, "timm_model_args"), index), part(c, "image_sizes")
+  local args, size = part(list(c, "timm_model_args"), index), list(c, "image_sizes")
   local width, depth = count(args, "embed_dim", kind.embed_dim), count(args, "depth", kind.depth)
   local heads, ratio = count(args, "num_heads", kind.num_heads), read.above(args, "mlp_ratio", 0.0, kind.mlp_ratio)
-  local act = part(c, "timm_override_act_layers")[index]
+  local act = list(c, "timm_override_act_layers")[index]
   if act then read.refuse(c, "timm_override_act_layers", read.shown(act) .. " is not supported") end
   if depth < 2 then read.refuse(args, "depth", "must be 2 or more, is " .. depth) end
   if ratio >= 64 then read.refuse(args, "mlp_ratio", "must be below 64, is " .. ratio) end
@@ -198,9 +198,12 @@ local function chunk(c, width, head)
   return { horizon = horizon, dim = dim, state = state and proprio or nil }, action
 end
 
-local function id(x, default)
-  if type(x) == "table" then x = x[1] end
-  return math.type(x) == "integer" and x or default
+-- A token of the text, the first where there are several.
+local function id(t, key, vocab, default)
+  local x = t[key]
+  if type(x) == "table" then x = list(t, key)[1] end
+  if x == nil then x = default end
+  return read.token(t, key, vocab, x)
 end
 
 -- m = { name, by_name, parallel, head }. by_name: never recognised, only asked for; parallel: a chunk of
@@ -233,7 +236,7 @@ return function(m)
   local bidir = chunks ~= nil
   text.vocab, text.scale, text.round_logits, text.lead = vocab, 1.0, true, true
   text.mask = given.mask or bidir and "bidir" or "causal_all"
-  text.bos, text.eos, text.max_tokens = id(t.bos_token_id, 1), id(t.eos_token_id, 2), 256
+  text.bos, text.eos, text.max_tokens = id(t, "bos_token_id", vocab, 1), id(t, "eos_token_id", vocab, 2), 256
   text.embed = { L .. "model.embed_tokens.weight" }
   text.head = { t.tie_word_embeddings and L .. "model.embed_tokens.weight" or L .. "lm_head.weight" }
   return {
