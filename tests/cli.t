@@ -280,7 +280,21 @@ run 0 "inspect a tokenizer as JSON" inspect --format json tests/golden/tokenizer
 json whole layout model tensors bytes missing unexpected hash
 run 0 "inspect one file" inspect --list tests/golden/pi/pi05_tiny/inputs.safetensors; out "layout file"
 run 0 "inspect a sentence encoder" inspect tests/golden/encoders/mpnet_odd/checkpoint
-out "^encoder    texts of at most 187 tokens.*length 1"; out "^unexpected 0"
+out "^encoder    texts of at most 187 tokens, the mean of their rows, length 1"; out "^unexpected 0"
+other="$W/other"
+cp -r tests/golden/encoders/minilm_tiny/checkpoint "$other"
+chmod -R u+w "$other"
+echo '{"pooling_mode": "lasttoken"}' >"$other/1_Pooling/config.json"
+echo '{"default_prompt_name": "q", "prompts": {"q": "query: "}}' >"$other/config_sentence_transformers.json"
+rm "$other/sentence_bert_config.json"
+echo '{"model_max_length": 33}' >"$other/tokenizer_config.json"
+run 0 "inspect another sentence encoder" inspect "$other"
+out "^encoder    texts of at most 33 tokens, their last row, length 1"; out '  behind the prompt "query: "'
+run 0 "inspect another sentence encoder as JSON" inspect --format json "$other"
+out '"encoder":{"max_tokens":33,"width":0,"unit":true,"pool":"lasttoken","prompt":"query: "}'
+echo '{"max_seq_length": 65}' >"$other/sentence_bert_config.json"
+run 0 "inspect one that has fewer positions than it says" inspect "$other"
+out "^encoder    does not run here: .*max_seq_length 65; the model has positions for 64 tokens"
 run 3 "inspect a pipeline" inspect pipelines/demo_metaworld.lua; err "this is a pipeline file"
 run 3 "inspect nothing" inspect nowhere
 head -c 1000 tests/golden/pi/pi05_tiny/inputs.safetensors >"$W/cut.safetensors"

@@ -259,6 +259,29 @@ enum tec_status tec_encoder_directory_read(struct tec_encoder_directory *out, co
     return status;
 }
 
+enum tec_status tec_encoder_directory_limit(int *tokens, const struct tec_encoder_directory *d,
+                                            const struct tec_text *text, struct tec_error *err)
+{
+    const struct tec_positions *p = text ? &text->position : NULL;
+    int most = !text ? MOST_TOKENS : p->name ? p->rows - p->first : text->max_tokens;
+    int said = d->max_tokens ? d->max_tokens : d->usual_tokens < most ? d->usual_tokens : 0;
+    if (said > most)
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s/sentence_bert_config.json: max_seq_length %d; the model has positions "
+                        "for %d tokens",
+                        d->checkpoint, said, most);
+    *tokens = said || !text ? said : most;
+    return TEC_OK;
+}
+
+const char *tec_encoder_pool_name(enum tec_encoder_pool pool)
+{
+    size_t i = 0;
+    while (poolings[i].pool != pool)
+        i++;
+    return poolings[i].mode;
+}
+
 bool tec_encoder_directory_is(const char *path)
 {
     char file[4096];

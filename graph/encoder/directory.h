@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "graph/model/model.h"
 
 #include <stdbool.h>
 
@@ -29,6 +30,16 @@ struct tec_encoder_directory {
 enum tec_status tec_encoder_directory_read(struct tec_encoder_directory *out, const char *path,
                                            struct tec_heap *heap, struct tec_arena *arena,
                                            struct tec_error *err);
+
+/* Tokens of the longest text, those around it included: as the folder says, else as the tokenizer
+ * does where the model has positions for so many, else as many as these. `text` is the model's;
+ * NULL: not known, and `tokens` is 0 where the folder says nothing. TEC_MALFORMED: the folder says
+ * more than the model has. */
+enum tec_status tec_encoder_directory_limit(int *tokens, const struct tec_encoder_directory *d,
+                                            const struct tec_text *text, struct tec_error *err);
+
+/* The pooling's word in a folder: mean, cls, lasttoken. */
+const char *tec_encoder_pool_name(enum tec_encoder_pool pool);
 
 /* Whether the folder has a modules.json. */
 bool tec_encoder_directory_is(const char *path);

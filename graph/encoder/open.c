@@ -15,17 +15,8 @@ static enum tec_status no_memory(const struct tec_encoder *e, const char *what,
 /* How many tokens a text may have: what the directory says, as far as there are positions. */
 static enum tec_status decide_limits(struct tec_encoder *e, struct tec_error *err)
 {
-    const struct tec_text *text = &e->model->text;
-    const struct tec_positions *p = &text->position;
-    int most = p->name ? p->rows - p->first : text->max_tokens, said = e->directory.max_tokens;
     const int *ids;
-    if (said > most)
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s/sentence_bert_config.json: max_seq_length %d; the model has positions "
-                        "for %d tokens",
-                        e->directory.checkpoint, said, most);
-    int usual = e->directory.usual_tokens;
-    e->tokens = said ? said : usual && usual < most ? usual : most;
+    TEC_TRY(tec_encoder_directory_limit(&e->tokens, &e->directory, &e->model->text, err));
     int around = tec_tokenizer_around(e->tokenizer, false, &ids) +
                  tec_tokenizer_around(e->tokenizer, true, &ids);
     if (e->tokens <= around || around == 0)

@@ -24,9 +24,30 @@ static const struct tec_option options[] = {
      AT(embodiment), 0, 0},
 };
 
-/* The report of the checkpoint includes the parts that its model names. */
+/* What the folder of a sentence encoder says, and how many tokens a text may have by that and by
+ * the model, where that is known. What contradicts it is a fact of the folder. */
+static enum tec_status add_encoder(json_t *report, const struct tec_encoder_directory *d,
+                                   const struct tec_text *text, struct tec_error *err)
+{
+    struct tec_error mine;
+    int tokens = 0;
+    enum tec_status status = tec_encoder_directory_limit(&tokens, d, text, &mine);
+    json_t *facts = status == TEC_OK
+                        ? json_pack("{s:i, s:i, s:b, s:s, s:s?}", "max_tokens", tokens, "width",
+                                    d->width, "unit", d->unit, "pool",
+                                    tec_encoder_pool_name(d->pool), "prompt", d->prompt)
+                        : json_pack("{s:s}", "error", mine.message);
+    return json_object_set_new(report, "encoder", facts) == 0
+               ? TEC_OK
+               : tec_fail(err, TEC_NO_MEMORY, "no memory for the report");
+}
+
+/* The report of the checkpoint includes the parts that its model names. `d`: of an encoder, or
+ * NULL. */
 static enum tec_status hold_against_model(struct tec_invocation *call, json_t *report,
-                                          struct tec_checkpoint *c, struct tec_error *err)
+                                          struct tec_checkpoint *c,
+                                          const struct tec_encoder_directory *d,
+                                          struct tec_error *err)
 {
     const struct inspect_options *o = call->options;
     struct tec_model *model = NULL;
@@ -45,6 +66,8 @@ static enum tec_status hold_against_model(struct tec_invocation *call, json_t *r
     enum tec_status own = tec_inspect_checkpoint(report, c, o->list, call->arena, err);
     if (status == TEC_OK) {
         status = own == TEC_OK ? tec_inspect_model(report, c, model, call->arena, err) : own;
+        if (status == TEC_OK && d)
+            status = add_encoder(report, d, &model->text, err);
         tec_model_close(model);
     } else if (own != TEC_OK) {
         return own;
@@ -61,14 +84,15 @@ static enum tec_status hold_against_model(struct tec_invocation *call, json_t *r
 }
 
 static enum tec_status inspect_checkpoint(struct tec_invocation *call, json_t *report,
-                                          const char *path, struct tec_error *err)
+                                          const char *path, const struct tec_encoder_directory *d,
+                                          struct tec_error *err)
 {
     struct tec_checkpoint *c = NULL;
     const struct inspect_options *o = call->options;
     const struct tec_checkpoint_source from = {
         .path = path, .adapter = o->adapter, .hub = call->hub, .robot = o->embodiment};
     TEC_TRY(tec_checkpoint_open_source(&c, &from, call->heap, err));
-    enum tec_status status = hold_against_model(call, report, c, err);
+    enum tec_status status = hold_against_model(call, report, c, d, err);
     tec_checkpoint_close(c);
     return status;
 }
@@ -81,17 +105,13 @@ static enum tec_status inspect_encoder(struct tec_invocation *call, json_t *repo
     struct tec_encoder_directory d;
     struct tec_error mine;
     enum tec_status status = tec_encoder_directory_read(&d, path, call->heap, call->arena, &mine);
-    json_t *facts = status == TEC_OK ? json_pack("{s:i, s:i, s:b}", "max_tokens", d.max_tokens,
-                                                 "width", d.width, "unit", d.unit)
-                                     : json_pack("{s:s}", "error", mine.message);
-    status = inspect_checkpoint(call, report, status == TEC_OK ? d.checkpoint : path, err);
-    if (status != TEC_OK) {
-        json_decref(facts);
-        return status;
+    if (status == TEC_OK) {
+        TEC_TRY(add_encoder(report, &d, NULL, err));
+        return inspect_checkpoint(call, report, d.checkpoint, &d, err);
     }
-    if (json_object_set_new(report, "encoder", facts) != 0)
+    if (json_object_set_new(report, "encoder", json_pack("{s:s}", "error", mine.message)) != 0)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the report");
-    return TEC_OK;
+    return inspect_checkpoint(call, report, path, NULL, err);
 }
 
 /* vocab.json and vocab.txt are tokenizers by their name alone. */
@@ -108,7 +128,7 @@ static enum tec_status inspect(struct tec_invocation *call, json_t *report, cons
     if (tec_encoder_directory_is(path))
         return inspect_encoder(call, report, path, err);
     if (kind == TEC_PATH_CHECKPOINT || kind == TEC_PATH_SAFETENSORS)
-        return inspect_checkpoint(call, report, path, err);
+        return inspect_checkpoint(call, report, path, NULL, err);
     if (kind == TEC_PATH_TOKENIZER || (kind == TEC_PATH_UNKNOWN && is_vocabulary(path)))
         return tec_inspect_tokenizer_alone(report, path, call->heap, err);
     return tec_expect(path, "a checkpoint, tokenizer or safetensors file", err);

@@ -87,8 +87,20 @@ static void print_norms(const json_t *norms, FILE *out)
     }
 }
 
+static const char *rows_of(const char *pool)
+{
+    static const char *const rows[][2] = {{"mean", "the mean of their rows"},
+                                          {"cls", "their first row"},
+                                          {"lasttoken", "their last row"}};
+    size_t i = 0;
+    while (i < 2 && strcmp(rows[i][0], pool) != 0)
+        i++;
+    return rows[i][1];
+}
+
 static void print_encoder(const json_t *e, FILE *out)
 {
+    const char *prompt = json_string_value(json_object_get(e, "prompt"));
     const char *error = json_string_value(json_object_get(e, "error"));
     if (!e)
         return;
@@ -102,8 +114,10 @@ static void print_encoder(const json_t *e, FILE *out)
         fprintf(out, "%lld tokens", (long long)tokens);
     else
         fputs("as many tokens as the model has positions", out);
-    fprintf(out, ", the mean of their rows%s\n",
+    fprintf(out, ", %s%s\n", rows_of(text_of(e, "pool")),
             json_is_true(json_object_get(e, "unit")) ? ", length 1" : "");
+    if (prompt)
+        print_name("  behind the prompt \"", prompt, "\"\n", out);
 }
 
 static void print_names(const char *title, const json_t *names, FILE *out)
