@@ -459,7 +459,14 @@ TEST(configurations_that_do_not_fit)
             "position_embedding_type");
     refused(MINI, file, CONFIG(",\"type_vocab_size\":3"), TEC_SHAPE, "token_type");
     refused(MINI, file, CONFIG(",\"type_vocab_size\":0"), TEC_POLICY, "type_vocab_size");
-    refused(MINI, file, CONFIG(",\"layer_norm_eps\":0"), TEC_MALFORMED, "eps");
+    refused(MINI, file, CONFIG(",\"layer_norm_eps\":0"), TEC_POLICY,
+            "config.json: layer_norm_eps: must be above 0 and below 1, is 0");
+    refused(MINI, file, CONFIG(",\"layer_norm_eps\":1e300"), TEC_POLICY, "layer_norm_eps");
+    refused(MINI, file, CONFIG(",\"is_decoder\":true"), TEC_POLICY,
+            "config.json: is_decoder: true is not supported");
+    refused(MINI, file,
+            "{\"model_type\":\"roberta\",\"max_position_embeddings\":64,\"pad_token_id\":63}",
+            TEC_POLICY, "config.json: pad_token_id: must be a whole number below 63");
     refused(MINI, "tokenizer.json", "{}", TEC_UNSUPPORTED, "tokenizer.json");
     refused(MINI, "model.safetensors", "short", TEC_MALFORMED, "model.safetensors");
     refused(WIDE, file,

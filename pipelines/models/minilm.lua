@@ -8,16 +8,7 @@ return include("common/encoder_family.lua") {
     tiny  = { hidden_size = 64, num_hidden_layers = 2, num_attention_heads = 4, intermediate_size = 128,
               vocab_size = 1200, max_position_embeddings = 64 },
   },
-  layer = {
-    q = "attention.self.query", k = "attention.self.key", v = "attention.self.value",
-    o = "attention.output.dense", norm1 = "attention.output.LayerNorm", up = "intermediate.dense",
-    down = "output.dense", norm2 = "output.LayerNorm",
-  },
   sums = function(c, before, positions)
-    local kind = c.position_embedding_type
-    if kind ~= nil and kind ~= "absolute" then
-      read.refuse(c, "position_embedding_type", read.shown(kind) .. " is not supported")
-    end
     return { position = { name = before .. "position_embeddings.weight", rows = positions, first = 0 },
              types = { name = before .. "token_type_embeddings.weight", rows = read.count(c, "type_vocab_size", 2) } }
   end,

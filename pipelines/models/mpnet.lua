@@ -1,5 +1,6 @@
 -- MPNet as a sentence encoder: all-mpnet-base-v2 and its kin. In the model's own code 32 buckets up to a
 -- distance of 128 and the padding's id 1, which is not counted among positions, are constants.
+local read <const> = include("common/configuration.lua")
 return include("common/encoder_family.lua") {
   name = "mpnet", types = { mpnet = true }, prefix = "mpnet", defaults = { vocab = 30527, positions = 512 },
   sizes = {
@@ -16,9 +17,7 @@ return include("common/encoder_family.lua") {
     return { position = { name = before .. "position_embeddings.weight", rows = positions, first = 2, skip = 1 } }
   end,
   relative = function(c, before)
-    local rows = c.relative_attention_num_buckets
-    if rows == nil then rows = 32 end
-    return { name = before .. "encoder.relative_attention_bias.weight", rows = rows, buckets = 32,
-             distance = 128 }
+    return { name = before .. "encoder.relative_attention_bias.weight",
+             rows = read.count(c, "relative_attention_num_buckets", 32), buckets = 32, distance = 128 }
   end,
 }

@@ -12,19 +12,12 @@ return include("common/encoder_family.lua") {
     tiny  = { hidden_size = 64, num_hidden_layers = 2, num_attention_heads = 4, intermediate_size = 128,
               vocab_size = 1205, max_position_embeddings = 66, type_vocab_size = 1 },
   },
-  layer = {
-    q = "attention.self.query", k = "attention.self.key", v = "attention.self.value",
-    o = "attention.output.dense", norm1 = "attention.output.LayerNorm", up = "intermediate.dense",
-    down = "output.dense", norm2 = "output.LayerNorm",
-  },
   sums = function(c, before, positions)
-    local kind <const>, pad = c.position_embedding_type, c.pad_token_id
-    if kind ~= nil and kind ~= "absolute" then
-      read.refuse(c, "position_embedding_type", read.shown(kind) .. " is not supported")
-    end
+    local pad = c.pad_token_id
     if pad == nil then pad = 1 end
-    if math.type(pad) ~= "integer" or pad < 0 or pad >= positions then
-      read.refuse(c, "pad_token_id", "must be a whole number below " .. positions .. ", is " .. read.shown(pad))
+    if math.type(pad) ~= "integer" or pad < 0 or pad + 1 >= positions then
+      read.refuse(c, "pad_token_id", "must be a whole number below " .. positions - 1 .. ", one less than there are "
+                  .. "positions, is " .. read.shown(pad))
     end
     return { position = { name = before .. "position_embeddings.weight", rows = positions, first = pad + 1,
                           skip = pad },

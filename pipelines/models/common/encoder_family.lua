@@ -1,8 +1,9 @@
 -- Sentence encoders of four architectures: layers whose norms stand behind their halves, positions that were
 -- learned, one vector a text. `given` = { config, shapes, size, arch }. A key that config.json lacks has the
--- default of the architecture's configuration class.
+-- default of BertConfig, MPNetConfig, DistilBertConfig or RobertaConfig; that also where XLM-R's and
+-- CamemBERT's own classes say another number of words, which their folders always name.
 local read <const> = include("common/configuration.lua")
-local count <const>, number <const> = read.count, read.number
+local count <const> = read.count
 
 local activations <const> = { gelu = "gelu_erf", gelu_new = "gelu", gelu_pytorch_tanh = "gelu" }
 
@@ -18,9 +19,16 @@ end
 local named <const> = { width = "hidden_size", heads = "num_attention_heads", mlp = "intermediate_size",
                         layers = "num_hidden_layers", act = "hidden_act" }
 
+-- Names in a layer of BERT and its kin.
+local bert <const> = {
+  q = "attention.self.query", k = "attention.self.key", v = "attention.self.value",
+  o = "attention.output.dense", norm1 = "attention.output.LayerNorm", up = "intermediate.dense",
+  down = "output.dense", norm2 = "output.LayerNorm",
+}
+
 -- m = { name, types = set of model_type, prefix = of a trainer's names, sizes, defaults, keys, layers = where
--- the layers' names begin, layer = names in a layer, sums(c, before, positions) = what is added to the words'
--- rows, relative(c, before) }
+-- the layers' names begin, layer = names in a layer where they are not BERT's, sums(c, before, positions) = what is
+-- added to the words' rows, relative(c, before) }
 return function(m)
   local c = given.config
   if c and not m.types[c.model_type] or given.shapes and not c then return false end
@@ -28,7 +36,9 @@ return function(m)
     if given.arch ~= m.name then return false end
     c = m.sizes[given.size] or error("size must be full, small or tiny", 0)
   end
-  local d <const>, key <const> = m.defaults, m.keys or named
+  local d <const>, key <const>, names <const> = m.defaults, m.keys or named, m.layer or bert
+  read.word(c, "position_embedding_type", { "absolute" }, "absolute")
+  if read.flag(c, "is_decoder", false) then read.refuse(c, "is_decoder", "true is not supported") end
   local act = c[key.act] == nil and "gelu_erf" or activations[c[key.act]]
   if not act then
     read.refuse(c, key.act, "must be gelu or gelu_new, is " .. read.shown(c[key.act]))
@@ -39,7 +49,7 @@ return function(m)
   end
   local before <const> = prefix(m)
   local mlp <const>, layers <const> = count(c, key.mlp, 3072), count(c, key.layers, d.layers or 12)
-  local eps <const> = m.eps or number(c, "layer_norm_eps", 1e-12)
+  local eps <const> = m.eps or read.above(c, "layer_norm_eps", 0.0, 1e-12, 1.0)
   local relative <const> = m.relative and m.relative(c, before) or nil
   -- The oldest files call a norm's two vectors otherwise, and some trainers still write them so.
   local function norm(g, x, name, tap)
@@ -61,13 +71,13 @@ return function(m)
     local at <const> = before .. (m.layers or "encoder.layer.") .. i .. "."
     local o = { heads = heads, head_dim = width // heads, relative = relative, bf16 = true }
     for _, r in ipairs { "q", "k", "v" } do
-      o[r], o[r .. "_bias"] = at .. m.layer[r] .. ".weight", at .. m.layer[r] .. ".bias"
+      o[r], o[r .. "_bias"] = at .. names[r] .. ".weight", at .. names[r] .. ".bias"
     end
-    local y = linear(g, g:attention(x, o), at .. m.layer.o, width, "attn_out")
-    x = norm(g, g:add(y, x), at .. m.layer.norm1, "norm1")
-    y = g:activation(linear(g, x, at .. m.layer.up, mlp, "up"), { kind = act, name = "act" })
-    y = linear(g, y, at .. m.layer.down, width, "mlp_out")
-    return norm(g, g:add(y, x), at .. m.layer.norm2, "norm2")
+    local y = linear(g, g:attention(x, o), at .. names.o, width, "attn_out")
+    x = norm(g, g:add(y, x), at .. names.norm1, "norm1")
+    y = g:activation(linear(g, x, at .. names.up, mlp, "up"), { kind = act, name = "act" })
+    y = linear(g, y, at .. names.down, width, "mlp_out")
+    return norm(g, g:add(y, x), at .. names.norm2, "norm2")
   end
   return { name = m.name, text = text,
            ignored = { before .. "embeddings.position_ids", before .. "pooler.*", "lm_head.*", "cls.*",
