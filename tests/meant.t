@@ -35,7 +35,9 @@ says 's/every(1)/every(0)/' "is every(0)" "n counts frames"
 says 's/every(1)/every(1.5)/' "is every(1.5)"
 says 's/name = "oxygen"/name = "oxigen"/' "did you mean 'oxygen'" "x.lua:38:26"
 says 's/params = { k = 4 }/params = { k = 99, kk = 2, j = "a" }/' "'k' of policy 'oxygen' is 99" "x.lua:38:51" \
-    "no parameter 'kk', did you mean 'k'" "x.lua:38:60" "no parameter 'j'" "x.lua:38:67"
+    "no parameter 'kk', did you mean 'k'" "x.lua:38:60" "x.lua:38:67"
+grep -q "no parameter 'j'$" "$W/out"
+ok $? "nothing is near 'j'"
 says 's/params = { k = 4 }/params = { k = "a" }/' "parameter 'k' of policy 'oxygen' is not a number" "x.lua:38:51"
 printf 'return extend("base.lua", { policy = use { params = { k = 99 } }, inputs = { without "promt" },
   nodes = { prefill { name = "see", raeds = without "raeds" } } })\n' >"$W/over.lua"
@@ -56,7 +58,10 @@ refuses "did you mean 'k'?" bench pipelines/demo_metaworld.lua --policy oxygen -
 refuses "--policy has no meaning here; it is an option of bench, check, graph" profile --policy fill x.lua
 refuses "--seed has no meaning here; it is an option of bench, check, " explain --seed 1
 refuses "--timeline has no meaning here; it is an option of record and run" bench --timeline x.svg x.lua
-refuses "did you mean '--frames'?" run --frame 3 x.lua
+refuses "--speed has no meaning here; it is an option of replay" bench --speed 2 x.lua
+refuses "--dtype has no meaning here; it is an option of bench, demo" graph --dtype bf16 x.lua
+refuses "--frame has no meaning here; it is an option of explain" run --frame 3 x.lua
+refuses "did you mean '--frames'?" run --farmes 3 x.lua
 refuses "--seed: need --accuracy" check --seed 1 pipelines/demo_metaworld.lua
 refuses "--policy, --param: of a picture" graph --commands --policy fill pipelines/demo_metaworld.lua
 

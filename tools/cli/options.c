@@ -150,14 +150,14 @@ static enum tec_status unknown(const struct parse *p, const char *word, struct t
             names[n++] = p->groups[g].options[i].name;
     const char *start = word + strspn(word, "-");
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(start, "="), start);
+    if (p->others && word[1] == '-')
+        p->others(bare, takers, sizeof takers);
+    if (takers[0]) /* spelled right, so no other name is meant */
+        return tec_fail(err, TEC_INVALID, "--%s has no meaning here; it is an option of %s", bare,
+                        takers);
     const char *near = tec_nearest(bare, names, n);
     if (near)
         return tec_fail(err, TEC_INVALID, "unknown option '%s'; did you mean '--%s'?", word, near);
-    if (p->others && word[1] == '-')
-        p->others(bare, takers, sizeof takers);
-    if (takers[0])
-        return tec_fail(err, TEC_INVALID, "--%s has no meaning here; it is an option of %s", bare,
-                        takers);
     return tec_fail(err, TEC_INVALID, "unknown option '%s'; --help lists what there is", word);
 }
 
