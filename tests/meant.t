@@ -95,10 +95,32 @@ notes ""
 notes "" --threads 1
 notes "measured with 1 thread, used for 2" --threads 2
 notes "measured with tier other, used for ref" --tier ref
+notes "measured with tier other, used for amx" --tier amx
 notes "" --device cpu
-"$T" policy check policies/fill.lua --pipeline pipelines/demo_metaworld.lua --costs "$W/x.costs" -n 100 --threads 2 \
+notes "measured on device cpu, used for cuda" --device cuda:1 --tier ref
+sed -i 's/"cpu", "tier": "other"/"cuda", "tier": "sm_90"/' "$W/x.costs"
+notes "" --device cuda --tier ref
+notes "measured on device cuda, used for cpu" --device cpu
+notes "" --threads 2
+notes "" --tier ref
+refuses "--device: 'cudda:1' is none of cpu, cuda, cuda:N; did you mean 'cuda'?" simulate pipelines/demo_metaworld.lua \
+    --costs "$W/x.costs" --device cudda:1
+refuses "--device: 'gpu' is none of cpu, cuda, cuda:N; did you mean 'cuda'?" run pipelines/demo_metaworld.lua --device gpu
+refuses "did you mean 'avx2'?" simulate pipelines/demo_metaworld.lua --launch-ms 1 --tier avx3
+"$T" policy check policies/fill.lua --pipeline pipelines/demo_metaworld.lua --costs "$W/x.costs" -n 100 --device cuda \
     >"$W/out" 2>"$W/err"
-grep -q "measured with 1 thread, used for 2" "$W/err"
+[ ! -s "$W/err" ] && grep -q "checks, 0 not ok" "$W/out" && "$T" policy check policies/fill.lua --pipeline pipelines/demo_metaworld.lua \
+    --costs "$W/x.costs" -n 100 --device cpu 2>&1 >"$W/out" | grep -q "measured on device cuda, used for cpu"
 ok $? "policy check, too"
+
+# What nobody would read is refused.
+for option in --spin-us --patience-ms; do
+    refuses "$option has no meaning here; it is an option of bench, check" simulate pipelines/demo_metaworld.lua --launch-ms 1 $option 5
+    refuses "$option has no meaning here" policy test tests/policies/edf.lua $option 5
+done
+for option in "--adapter a" "--embodiment a" "--policy fill" "--device cpu"; do
+    refuses "policy test takes files and --format" policy test tests/policies/edf.lua $option
+done
+refuses "takes one policy, there are 2" policy check policies/edf.lua --policy fill --pipeline x.lua --costs x.costs
 echo "1..$n"
 exit $failed

@@ -2,6 +2,7 @@
  * usable one when no name is given. */
 #include "tools/api/choose_device.h"
 
+#include "base/nearest.h"
 #include "base/number.h"
 
 #include <stdio.h>
@@ -32,6 +33,23 @@ static void choose_best(struct tec_device_options *choice, char note[200])
         snprintf(note, 200, "%.160s; running on the CPU", why.message);
 }
 
+enum tec_status tec_choose_device_named(struct tec_device_options *choice, const char *name,
+                                        struct tec_error *err)
+{
+    static const char *const known[] = {"cpu", "cuda", "gpu"}; /* the last is said, and no name */
+    if (is_cuda(name, &choice->index) || strcmp(name, "cpu") == 0) {
+        choice->kind = name[1] == 'u' ? "cuda" : "cpu";
+        return TEC_OK;
+    }
+    char bare[16];
+    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(name, ":"), name);
+    const char *near = tec_nearest(bare, known, sizeof known / sizeof known[0]);
+    if (near && near[0] == 'g')
+        near = "cuda";
+    return tec_fail(err, TEC_INVALID, "--device: '%.60s' is none of cpu, cuda, cuda:N%s%s%s", name,
+                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
 enum tec_status tec_choose_device(struct tec_device_options *choice, const char *name,
                                   char note[200], struct tec_error *err)
 {
@@ -41,12 +59,9 @@ enum tec_status tec_choose_device(struct tec_device_options *choice, const char 
         choose_best(choice, note);
         return TEC_OK;
     }
-    bool cuda = is_cuda(name, &choice->index);
-    if (!cuda && strcmp(name, "cpu") != 0)
-        return tec_fail(err, TEC_INVALID, "--device: '%s' is none of cpu, cuda, cuda:N", name);
-    if (!cuda)
+    TEC_TRY(tec_choose_device_named(choice, name, err));
+    if (strcmp(choice->kind, "cpu") == 0)
         return TEC_OK;
-    choice->kind = "cuda";
     if (!tec_device_known("cuda"))
         return tec_fail(err, TEC_DEVICE, "--device %s: this build has no CUDA; use --device cpu",
                         name);

@@ -10,4 +10,9 @@
 enum tec_status tec_choose_device(struct tec_device_options *choice, const char *name,
                                   char note[200], struct tec_error *err);
 
+/* Set kind and index from such a word alone, whether this build and this machine have the device or
+ * not. TEC_INVALID for any other word, with the nearest. */
+enum tec_status tec_choose_device_named(struct tec_device_options *choice, const char *name,
+                                        struct tec_error *err);
+
 #endif

@@ -47,9 +47,9 @@ static bool any_live(const struct tec_live_options *o)
 
 static bool any_check(const struct policy_options *o, const struct tec_shared *s)
 {
-    return s->weights || s->tokenizer || s->device || s->tier || s->threads ||
-           s->random_weights.given || s->size || o->pipeline || o->costs || o->frames ||
-           o->patience || o->clock || o->most_snapped;
+    return s->weights || s->adapter || s->embodiment || s->tokenizer || s->device || s->tier ||
+           s->threads || s->random_weights.given || s->size || o->pipeline || o->costs ||
+           o->frames || o->patience || o->clock || o->most_snapped;
 }
 
 /* --- policy test -------------------------------------------------------------------------- */
@@ -60,7 +60,8 @@ static enum tec_status run_tests(struct tec_invocation *call, struct tec_checks 
     const struct policy_options *o = call->options;
     const struct tec_shared *s = &call->shared;
     bool text = s->format == TEC_FORMAT_TEXT;
-    if (any_check(o, s) || any_live(&o->live) || s->set.n || s->param.n || s->seed.given)
+    if (any_check(o, s) || any_live(&o->live) || s->set.n || s->policy || s->param.n ||
+        s->seed.given)
         return tec_fail(err, TEC_INVALID,
                         "policy test takes files and --format: the rest stands in the files");
     if (call->args.n < 2)
@@ -97,9 +98,9 @@ static enum tec_status run_gate(struct tec_invocation *call, struct tec_checks *
                                     .most_snapped = o->most_snapped ? o->most_snapped : 100,
                                     .saturated = o->clock == 1,
                                     .seed = call->shared.seed.given ? call->shared.seed.value : 1};
-    if (call->args.n > 2)
-        return tec_fail(err, TEC_INVALID, "policy check takes one policy, there are %d",
-                        call->args.n - 1);
+    int policies = call->args.n - 1 + (call->shared.policy != NULL);
+    if (policies > 1)
+        return tec_fail(err, TEC_INVALID, "policy check takes one policy, there are %d", policies);
     if (any_live(&o->live))
         return tec_fail(
             err, TEC_INVALID,
@@ -160,7 +161,7 @@ const struct tec_command tec_command_policy = {
     .example = "  tectum policy check mine.lua --pipeline robot.lua --costs robot.costs\n"
                "  tectum policy test tests/policies/edf.lua\n"
                "  tectum policy load mine.lua --control /run/user/1000/robot --wait\n",
-    .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_COSTED | TEC_TAKES_MODEL | TEC_TAKES_SET |
              TEC_TAKES_POLICY | TEC_TAKES_SEED,
     .options = options,
     .n_options = sizeof options / sizeof options[0],

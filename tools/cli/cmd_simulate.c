@@ -143,7 +143,7 @@ const struct tec_command tec_command_simulate = {
     .example = "  tectum simulate pipelines/pi05_aloha.lua --policy oxygen --costs aloha.costs\n"
                "  tectum simulate robot.lua --costs robot.costs --scenario bad_day.json \\\n"
                "    --policy slack_k --trace events.jsonl\n",
-    .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_COSTED | TEC_TAKES_MODEL | TEC_TAKES_SET |
              TEC_TAKES_POLICY | TEC_TAKES_SEED,
     .options = options,
     .n_options = sizeof options / sizeof options[0],

@@ -30,14 +30,15 @@ int tec_exit_code(enum tec_status status);
 /* Groups of shared options that a verb takes. */
 enum tec_takes {
     TEC_TAKES_FORMAT = 1,  /* --format */
-    TEC_TAKES_DEVICE = 2,  /* --device, --threads, --tier, --spin-us */
+    TEC_TAKES_DEVICE = 2,  /* --device, --threads, --tier, --spin-us, --patience-ms */
     TEC_TAKES_MODEL = 4,   /* --weights, --adapter, --random-weights, --size, --tokenizer */
     TEC_TAKES_SET = 8,     /* --set */
     TEC_TAKES_POLICY = 16, /* --policy, --param */
     TEC_TAKES_SEED = 32,   /* --seed */
     TEC_TAKES_GITHUB = 64, /* --format, with github */
     TEC_TAKES_COSTS = 128, /* --costs */
-    TEC_TAKES_CACHE = 256  /* --weights-cache */
+    TEC_TAKES_CACHE = 256, /* --weights-cache */
+    TEC_TAKES_COSTED = 512 /* --device, --threads, --tier of a robot that is not here */
 };
 
 enum tec_format { TEC_FORMAT_TEXT, TEC_FORMAT_JSON, TEC_FORMAT_GITHUB };
@@ -121,6 +122,12 @@ enum tec_status tec_cli_need_root(struct tec_invocation *call, struct tec_error 
  * tier nobody knows, with the nearest. */
 enum tec_status tec_cli_device_choice(const struct tec_invocation *call,
                                       struct tec_device_options *choice, struct tec_error *err);
+
+/* What --device, --threads and --tier name, whether it is here or not: kind is NULL where no device
+ * is given, the tier the best here without one. TEC_INVALID for a word that names none, with the
+ * nearest. */
+enum tec_status tec_cli_device_named(const struct tec_invocation *call,
+                                     struct tec_device_options *named, struct tec_error *err);
 
 /* `text`, the beginning of this call as it could be typed again, with its random weights, --set and
  * --param. NULL, or no memory: NULL. */

@@ -134,6 +134,15 @@ static enum tec_status open_options(struct tec_opened *out, struct tec_engine_op
                                            .others = out->more.others,
                                            .trouble = say_trouble,
                                            .user = out};
+    return TEC_OK;
+}
+
+static enum tec_status open_here(struct tec_opened *out, struct tec_engine_options *options,
+                                 struct tec_invocation *call, const char *path,
+                                 const struct tec_engine_options *more, bool warns,
+                                 struct tec_error *err)
+{
+    TEC_TRY(open_options(out, options, call, path, more, warns, err));
     enum tec_status status = tec_cli_device_choice(call, &options->device, err);
     if (status == TEC_OK)
         status = tec_profile_costs_open(&options->costs, call, out->pipeline, err);
@@ -146,7 +155,19 @@ enum tec_status tec_cli_open_options(struct tec_opened *out, struct tec_engine_o
                                      struct tec_invocation *call, const char *path,
                                      const struct tec_engine_options *more, struct tec_error *err)
 {
-    return open_options(out, options, call, path, more, false, err);
+    return open_here(out, options, call, path, more, false, err);
+}
+
+enum tec_status tec_cli_open_simulated(struct tec_opened *out, struct tec_engine_options *options,
+                                       struct tec_invocation *call, const char *path,
+                                       const struct tec_engine_options *more, struct tec_error *err)
+{
+    struct tec_device_options named;
+    TEC_TRY(tec_cli_device_named(call, &named, err));
+    TEC_TRY(open_options(out, options, call, path, more, false, err));
+    options->device = (struct tec_device_options){
+        .kind = "cpu", .tier = tec_tier_best(), .threads = call->shared.threads, .spin_us = -1};
+    return TEC_OK;
 }
 
 enum tec_status tec_cli_open_engine(struct tec_opened *out, struct tec_invocation *call,
@@ -154,7 +175,7 @@ enum tec_status tec_cli_open_engine(struct tec_opened *out, struct tec_invocatio
                                     struct tec_error *err)
 {
     struct tec_engine_options options;
-    TEC_TRY(open_options(out, &options, call, path, more, call->warns, err));
+    TEC_TRY(open_here(out, &options, call, path, more, call->warns, err));
     enum tec_status status = tec_engine_open(&out->engine, &options, call->heap, err);
     if (tec_json_refused() && status != TEC_NO_MEMORY) /* a description may be incomplete */
         status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory to read what it names", path);

@@ -36,6 +36,13 @@ enum tec_status tec_cli_open_options(struct tec_opened *out, struct tec_engine_o
                                      struct tec_invocation *call, const char *path,
                                      const struct tec_engine_options *more, struct tec_error *err);
 
+/* The same for tec_engine_simulate: --device, --threads and --tier name the robot's, which need not
+ * be here, so that the plan is made for a CPU whatever they say. */
+enum tec_status tec_cli_open_simulated(struct tec_opened *out, struct tec_engine_options *options,
+                                       struct tec_invocation *call, const char *path,
+                                       const struct tec_engine_options *more,
+                                       struct tec_error *err);
+
 /* The status of an engine or a policy that was opened from files alone: what they say does not fit,
  * which is no mistake of the command line. */
 enum tec_status tec_opened_status(enum tec_status status);

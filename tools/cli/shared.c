@@ -35,6 +35,15 @@ static const struct tec_option device[] = {
      AT(patience_ms), 1, 86400000},
 };
 
+static const struct tec_option costed[] = {
+    {"device", 0, TEC_OPTION_TEXT, "cpu|cuda[:N]", "the robot's; costs of another are told",
+     AT(device), 0, 0},
+    {"threads", 0, TEC_OPTION_INT, "N", "the robot's; costs of another number are told",
+     AT(threads), 1, 1024},
+    {"tier", 0, TEC_OPTION_TEXT, "NAME", "the robot's kernels; costs of others are told", AT(tier),
+     0, 0},
+};
+
 static const struct tec_option model[] = {
     {"weights", 0, TEC_OPTION_TEXT, "DIR", "this checkpoint in place of the pipeline's",
      AT(weights), 0, 0},
@@ -94,6 +103,8 @@ int tec_shared_groups(struct tec_option_group groups[TEC_MAX_GROUPS],
         groups[n++] = (struct tec_option_group){"Output", format, 1, shared};
     if (command->takes & TEC_TAKES_DEVICE)
         groups[n++] = (struct tec_option_group){"Device", device, COUNT(device), shared};
+    if (command->takes & TEC_TAKES_COSTED)
+        groups[n++] = (struct tec_option_group){"Device", costed, COUNT(costed), shared};
     if (command->takes & TEC_TAKES_MODEL)
         groups[n++] = (struct tec_option_group){"Model", model, COUNT(model), shared};
     if (command->takes & TEC_TAKES_CACHE)
@@ -142,16 +153,16 @@ enum tec_status tec_shared_check(const struct tec_shared *shared, struct tec_err
     return TEC_OK;
 }
 
+static bool is_tiles(const char *tier)
+{
+    return tier && strcmp(tier, "amx") == 0;
+}
+
 static enum tec_status find_tier(const char *name, enum tec_tier *tier, struct tec_error *err)
 {
     const char *names[TEC_TIER_COUNT];
     /* The kernels of a tile unit are those of avx512, which takes it wherever it is there. */
-    bool tiles = name && strcmp(name, "amx") == 0;
-    if (tiles && !tec_tier_has_tiles())
-        return tec_fail(err, TEC_DEVICE,
-                        "--tier amx: this CPU has no tile unit; the best here is %s",
-                        tec_tier_name(tec_tier_best()));
-    name = tiles ? "avx512" : name;
+    name = is_tiles(name) ? "avx512" : name;
     *tier = name ? tec_tier_find(name) : tec_tier_best();
     if (*tier != TEC_TIER_COUNT)
         return TEC_OK;
@@ -166,6 +177,16 @@ static enum tec_status find_tier(const char *name, enum tec_tier *tier, struct t
                     name);
 }
 
+enum tec_status tec_cli_device_named(const struct tec_invocation *call,
+                                     struct tec_device_options *named, struct tec_error *err)
+{
+    const struct tec_shared *s = &call->shared;
+    *named = (struct tec_device_options){.threads = s->threads};
+    if (s->device)
+        TEC_TRY(tec_choose_device_named(named, s->device, err));
+    return find_tier(s->tier, &named->tier, err);
+}
+
 enum tec_status tec_cli_device_choice(const struct tec_invocation *call,
                                       struct tec_device_options *choice, struct tec_error *err)
 {
@@ -173,6 +194,10 @@ enum tec_status tec_cli_device_choice(const struct tec_invocation *call,
     *choice = (struct tec_device_options){
         .kind = "cpu", .threads = s->threads, .spin_us = s->spin_us, .patience_ms = s->patience_ms};
     TEC_TRY(find_tier(s->tier, &choice->tier, err));
+    if (is_tiles(s->tier) && !tec_tier_has_tiles())
+        return tec_fail(err, TEC_DEVICE,
+                        "--tier amx: this CPU has no tile unit; the best here is %s",
+                        tec_tier_name(tec_tier_best()));
     if (!tec_tier_runs_here(choice->tier))
         return tec_fail(err, TEC_DEVICE, "--tier %s: this CPU cannot run it; the best here is %s",
                         s->tier, tec_tier_name(tec_tier_best()));

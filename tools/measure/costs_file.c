@@ -145,22 +145,21 @@ static enum tec_status compare(struct tec_invocation *call, const struct tec_cos
     return TEC_OK;
 }
 
-/* Say where the options name another device than the costs are of. */
+/* Say where the options name another device than the costs are of. Only what is given is compared:
+ * a number of threads and a tier with those of costs of a CPU. */
 static enum tec_status compare_device(const struct tec_invocation *call,
                                       const struct tec_cost_table *t, const char *path,
                                       struct tec_error *err)
 {
     const struct tec_shared *s = &call->shared;
-    struct tec_device_options asked;
-    if (!s->device && !s->tier && !s->threads)
-        return TEC_OK;
-    TEC_TRY(tec_cli_device_choice(call, &asked, err));
-    bool cpu = strcmp(asked.kind, "cpu") == 0;
-    if (t->device && strcmp(t->device, asked.kind) != 0)
-        tec_say(call, "%s: measured on device %.20s, used for %s", path, t->device, asked.kind);
-    else if (cpu && s->tier && t->tier && strcmp(t->tier, tec_tier_name(asked.tier)) != 0)
-        tec_say(call, "%s: measured with tier %.20s, used for %s", path, t->tier,
-                tec_tier_name(asked.tier));
+    struct tec_device_options named;
+    TEC_TRY(tec_cli_device_named(call, &named, err));
+    bool cpu = !(t->device && strcmp(t->device, "cpu") != 0) &&
+               !(named.kind && strcmp(named.kind, "cpu") != 0);
+    if (t->device && named.kind && strcmp(t->device, named.kind) != 0)
+        tec_say(call, "%s: measured on device %.20s, used for %s", path, t->device, named.kind);
+    else if (cpu && s->tier && t->tier && strcmp(t->tier, tec_tier_name(named.tier)) != 0)
+        tec_say(call, "%s: measured with tier %.20s, used for %s", path, t->tier, s->tier);
     else if (cpu && s->threads && t->threads && t->threads != s->threads)
         tec_say(call, "%s: measured with %d thread%s, used for %d", path, t->threads,
                 t->threads == 1 ? "" : "s", s->threads);

@@ -286,7 +286,7 @@ static enum tec_status open_all(struct tec_gate_run *r, struct tec_arena *arena,
 {
     struct tec_engine_options options;
     const struct tec_engine_options more = {.saturated = !r->scenario->paced};
-    TEC_TRY(tec_cli_open_options(&r->opened, &options, r->call, r->pipeline, &more, err));
+    TEC_TRY(tec_cli_open_simulated(&r->opened, &options, r->call, r->pipeline, &more, err));
     options.random = tec_measured_by(r->call, r->opened.pipeline) != TEC_MEASURED_CHECKPOINT;
     options.progress = NULL;
     tec_simulator_connect(&r->simulator, r->device, &options);

@@ -68,7 +68,7 @@ static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation 
     struct tec_engine_options options;
     TEC_TRY(read_inputs(s, call, o, err));
     const struct tec_engine_options more = {.saturated = !s->scenario.paced};
-    TEC_TRY(tec_cli_open_options(&s->opened, &options, call, o->pipeline, &more, err));
+    TEC_TRY(tec_cli_open_simulated(&s->opened, &options, call, o->pipeline, &more, err));
     if (!o->costs)
         TEC_TRY(even_costs(&s->costs, s->opened.pipeline, o->launch_ms * 1e3, call->arena, err));
     /* The real time of a call decides nothing here, so that a slow machine cannot change what
