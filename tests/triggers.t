@@ -220,7 +220,8 @@ again() { # again WHAT CODE TALK: check of the demo whose text says so too exits
     printf 'return extend("base.lua", { nodes = { decode { name = "talk", supersede = true, %s } } })\n' "$3" >"$W/again.lua"
     "$T" check "$W/again.lua" ${4:+--costs "$W/again.costs"} >"$W/out" 2>"$W/err"
     code=$?
-    if [ "$2" = none ]; then ! grep -q W118 "$W/out"; else grep -qF "$2" "$W/out"; fi && [ $code -eq 0 ]
+    if [ "$2" = none ]; then ! grep -q W118 "$W/out"; else grep -qF "$2" "$W/out" && [ "$(grep -c W118 "$W/out")" -eq 1 ]; fi &&
+        [ $code -eq 0 ]
     ok $? "$1"
 }
 again "as many tokens as a frame makes" none "max_tokens = 12"
@@ -239,6 +240,11 @@ costs() { # costs US: what a token takes
 sed -i 's/k = { 2, 4 }/k = { 12 }/' "$W/base.lua"
 costs 10000
 again "tokens cost more than hard nodes leave" "begun anew every 100 ms, of which hard nodes take 50: at 10 ms a token (p50) it has 5 of its 12" "spawn = every(1)" costs
+sed -i 's/k = { 12 }/k = { 2, 4 }/' "$W/base.lua"
+again "once: the captured k leave less than the time" "at most 4 tokens each" "spawn = every(1)" costs
+costs 20000
+again "once: the time leaves less than the captured k" "at 20 ms a token (p50) it has 2 of its 12" "spawn = every(1)" costs
+sed -i 's/k = { 2, 4 }/k = { 12 }/' "$W/base.lua"
 costs 4000
 again "tokens that fit" none "spawn = every(1)" costs
 echo "1..$n"

@@ -45,22 +45,33 @@ int tec_pipeline_superseded(const struct tec_pipeline *p, const struct tec_decl_
     return spawn.kind == TEC_SPAWN_EVERY ? spawn.frames : 0;
 }
 
-/* By the count of tokens alone: a frame makes no more of a text than the largest captured k. */
+int64_t tec_pipeline_superseded_tokens(const struct tec_pipeline *p, const struct tec_decl_node *n)
+{
+    int64_t frames = tec_pipeline_superseded(p, n);
+    int most = p->capture.k.n ? p->capture.k.item[p->capture.k.n - 1] : n->max_tokens;
+    int64_t made = frames * most;
+    return !frames || made > n->max_tokens ? n->max_tokens : made;
+}
+
+/* By the count of tokens alone. */
 void tec_check_superseded(struct tec_loader *ld)
 {
     const struct tec_pipeline *p = ld->pipeline;
-    int most = p->capture.k.n ? p->capture.k.item[p->capture.k.n - 1] : 0;
-    for (int i = 0; i < p->n_nodes && most; i++) {
-        const struct tec_decl_node *n = &p->nodes[i];
-        int64_t frames = tec_pipeline_superseded(p, n);
-        if (!frames || frames * most >= n->max_tokens)
+    struct tec_decl_node *nodes = ld->lists[TEC_NODES];
+    for (int i = 0; i < p->n_nodes; i++) {
+        struct tec_decl_node *n = &nodes[i];
+        int64_t frames = tec_pipeline_superseded(p, n), made = tec_pipeline_superseded_tokens(p, n);
+        if (frames)
+            n->where_tokens = tec_where_field(ld, &ld->nodes[i], "max_tokens");
+        if (made >= n->max_tokens)
             continue;
+        int most = (int)(made / frames);
         struct tec_diagnostic *d = tec_diagnostics_add(
-            ld->d, TEC_W118, tec_where_field(ld, &ld->nodes[i], "max_tokens"),
+            ld->d, TEC_W118, n->where_tokens,
             "'%s' is begun anew after %lld frame%s of at most %d tokens each: where every frame "
             "has an observation it has %lld of its %d tokens by then, and a longer text never ends",
             n->name ? n->name : "decode", (long long)frames, frames == 1 ? "" : "s", most,
-            (long long)(frames * most), n->max_tokens);
+            (long long)made, n->max_tokens);
         tec_diagnostics_help(ld->d, d,
                              "spawn = every(%d), a point of at least %lld in capture.k, or "
                              "fewer max_tokens",

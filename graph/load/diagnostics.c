@@ -106,14 +106,34 @@ static bool grow(struct tec_diagnostics *d)
     return true;
 }
 
+static bool is_at(const struct tec_diagnostic *entry, enum tec_code code, struct tec_where at)
+{
+    return entry->code == code && entry->where.line == at.line && entry->where.col == at.col &&
+           entry->where.file && at.file && strcmp(entry->where.file, at.file) == 0;
+}
+
 /* A loop of the file may make the same mistake at the same place again and again. */
 static bool repeats(const struct tec_diagnostics *d, enum tec_code code, struct tec_where at,
                     const char *message)
 {
     const struct tec_diagnostic *last = d->n ? &d->list[d->n - 1] : NULL;
-    return last && last->code == code && last->where.line == at.line && last->where.col == at.col &&
-           last->where.file && at.file && strcmp(last->where.file, at.file) == 0 &&
-           strcmp(last->message, message) == 0;
+    return last && is_at(last, code, at) && strcmp(last->message, message) == 0;
+}
+
+void tec_diagnostics_take_back(struct tec_diagnostics *d, enum tec_code code,
+                               struct tec_where where)
+{
+    int i = d->n - 1;
+    while (i >= 0 && !is_at(&d->list[i], code, where))
+        i--;
+    if (i < 0)
+        return;
+    if (d->list[i].severity == TEC_ERROR)
+        d->n_errors--;
+    else
+        d->n_warnings--;
+    memmove(&d->list[i], &d->list[i + 1], (size_t)(d->n - i - 1) * sizeof d->list[0]);
+    d->n--;
 }
 
 struct tec_diagnostic *tec_diagnostics_add(struct tec_diagnostics *d, enum tec_code code,

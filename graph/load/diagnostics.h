@@ -79,6 +79,10 @@ void tec_diagnostics_also(struct tec_diagnostics *d, struct tec_diagnostic *entr
 void tec_diagnostics_source(struct tec_diagnostics *d, const char *file, const char *text,
                             size_t n);
 
+/* Take the last entry of a code at a place back: another says more. */
+void tec_diagnostics_take_back(struct tec_diagnostics *d, enum tec_code code,
+                               struct tec_where where);
+
 /* By file in order of appearance, then line, column, code. */
 void tec_diagnostics_sort(struct tec_diagnostics *d);
 

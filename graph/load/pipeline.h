@@ -240,7 +240,8 @@ enum tec_decl_node_kind {
 /* prefill { }, action { }, decode { }, score { }, memory_load { }, remember { }: members of other
  * kinds are 0, NULL or -1. */
 struct tec_decl_node {
-    struct tec_where where, where_template; /* of the whole; of the template, as it is now */
+    struct tec_where where, where_template,
+        where_tokens; /* of the whole; of template, max_tokens */
     enum tec_decl_node_kind kind;
     const char *name;
     struct tec_ref model;

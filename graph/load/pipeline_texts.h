@@ -78,6 +78,9 @@ struct tec_decl_slots tec_pipeline_slots(const struct tec_pipeline *p, int chain
  * trigger counts them; 0: nothing ends it so, or it is made within its frame, or a draft proposes
  * its tokens. */
 int tec_pipeline_superseded(const struct tec_pipeline *p, const struct tec_decl_node *n);
+/* Tokens that such a text has by then, of its max_tokens: a frame makes no more of them than the
+ * largest captured k, where one is declared. */
+int64_t tec_pipeline_superseded_tokens(const struct tec_pipeline *p, const struct tec_decl_node *n);
 
 /* check_policy.c: adds W114 to `d` where text without a hard deadline stands beside a hard one and
  * `policy` (NULL: the pipeline's own) is the default plan, which never runs such text. */

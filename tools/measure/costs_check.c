@@ -405,7 +405,8 @@ static double least_hard_ms(const struct tec_cost_table *t, const struct tec_pip
     return ms;
 }
 
-/* A text that is begun anew: has the time until then room for its tokens, at the median? */
+/* A text that is begun anew: has the time until then room for its tokens, at the median? Told in
+ * place of what the captured k leave room for, where the time leaves less. */
 static void check_superseded(struct tec_diagnostics *d, const struct tec_cost_table *t,
                              const struct tec_pipeline *p, const struct tec_decl_node *n,
                              const char *path)
@@ -413,10 +414,12 @@ static void check_superseded(struct tec_diagnostics *d, const struct tec_cost_ta
     int frames = tec_pipeline_superseded(p, n);
     double step = p50_ms(t, n->name, 1), hard = least_hard_ms(t, p), period = p->frame.period_ms;
     double room = frames * (period > hard ? period - hard : 0.0);
-    if (!frames || step <= 0.0 || period <= 0.0 || room >= step * n->max_tokens)
+    double most = (double)tec_pipeline_superseded_tokens(p, n); /* already told, if too few */
+    if (!frames || step <= 0.0 || period <= 0.0 || floor(room / step) >= most)
         return;
+    tec_diagnostics_take_back(d, TEC_W118, n->where_tokens);
     struct tec_diagnostic *entry = tec_diagnostics_add(
-        d, TEC_W118, n->where,
+        d, TEC_W118, n->where_tokens,
         "'%s' is begun anew every %g ms, of which hard nodes take %.4g: at %.4g ms a token (p50) "
         "it has %d of its %d tokens by then, and a longer text never ends",
         n->name, frames * period, frames * hard, step, (int)(room / step), n->max_tokens);
