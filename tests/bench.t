@@ -28,9 +28,22 @@ of="--inputs pipelines/checkpoints/metaworld/episodes/faucet_close.jsonl --frame
 "$T" bench "$W/changes.lua" $of --warmup 6 >"$W/out" 2>"$W/err"
 grep -q 'no tok/s: all [1-9][0-9]* tokens were made in the warm-up' "$W/out"
 ok $? "texts of the warm-up are no rate of 0"
-"$T" bench "$W/changes.lua" $of --warmup 0 >"$W/out" 2>"$W/err"
-! grep -q 'no tok/s' "$W/out"
-ok $? "which --warmup 0 counts"
+# rates WHAT ASSERTION ARGUMENTS...: of the row r
+rates() {
+    what=$1 of_row=$2
+    shift 2
+    "$T" bench "$W/changes.lua" $of "$@" --format json >"$W/out" 2>"$W/err" &&
+        python3 -S -c "import json, sys; r = json.load(open(sys.argv[1]))['rows'][0]; assert $of_row, r" "$W/out" 2>>"$W/err"
+    ok $? "$what"
+}
+rates "json, too" "r['tokens_s'] == r['text_frames'] == 0 < r['warmup_tokens']" --warmup 6
+rates "a shorter warm-up counts the rest of them" "r['tokens_s'] > 0 < r['text_frames'] and r['warmup_tokens'] == 4" --warmup 1
+sed 's/local k = F.params.k/if F.index > 0 then return end\n    &/' policies/oxygen.lua >"$W/starves.lua"
+of="${of%oxygen}$W/starves.lua"
+rates "texts that are given nothing live" "r['tokens_s'] == 0 and r['text_frames'] == 2 and r['warmup_tokens'] == 4" --warmup 1
+"$T" bench "$W/changes.lua" $of --warmup 1 >"$W/out" 2>"$W/err" &&
+    ! grep -q 'no tok/s' "$W/out" && grep -q '^oxygen .* 0\.0  *0\.00 ' "$W/out"
+ok $? "whose rate is 0"
 
 # --compare
 printf '%s\n' "$json" >"$W/before"

@@ -225,7 +225,7 @@ const struct tec_command tec_command_bench = {
         "policies (--policy A,B) and values of a parameter (--sweep); they take turns on one\n"
         "engine: reset, warm-up, frames, then the next row, several rounds. --compare puts two\n"
         "reports (--format json, or bench.json of -o) side by side. Where joules are counted,\n"
-        "JSON has energy of a frame and of an action.\n",
+        "JSON has energy of a frame and of an action. tok/s is - where no text was live.\n",
     .example =
         "  tectum bench pipelines/pi05_droid.lua --random-weights 1 --policy oxygen,isolated\n"
         "  tectum bench pipelines/demo_metaworld.lua --policy oxygen --sweep k=2,4,6\n"

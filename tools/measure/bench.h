@@ -39,6 +39,7 @@ struct tec_bench_row {
     int64_t depths;                               /* sum of the ring's depth over frames */
     int64_t frames, actions, tokens, launches, launched_rows, missed, refused, shed, busy_ns;
     int64_t warm_tokens;             /* of the warm-up, which are in no figure */
+    int64_t text_frames;             /* in which a text was live: without any there is no rate */
     int64_t captures, most_captures; /* launches of all frames, of the fullest one */
     struct tec_energy_sum energy;    /* of measured frames, those of filling, too */
     int64_t allocations;             /* of the heap, inside measured frames */

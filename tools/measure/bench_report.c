@@ -153,12 +153,13 @@ static json_t *row_json(const struct tec_bench *b, const struct tec_bench_row *r
         (json_int_t)r->frames, "frame_us", quantiles(&r->frame), "action_us", quantiles(&r->action),
         "host_us", quantiles(&r->host), "age_us", quantiles(&r->age), "nodes", nodes_json(b, r));
     json_t *more = json_pack(
-        "{s:b,s:f,s:f,s:I,s:f,s:I,s:I,s:I,s:I,s:I}", "quarantined",
+        "{s:b,s:f,s:f,s:I,s:I,s:f,s:I,s:I,s:I,s:I,s:I}", "quarantined",
         (int)tec_policy_report(r->owner)->quarantined, "action_hz", (double)r->actions / seconds(r),
-        "tokens_s", (double)r->tokens / seconds(r), "warmup_tokens", (json_int_t)r->warm_tokens,
-        "mean_batch", mean_batch(r), "missed", (json_int_t)r->missed, "refused",
-        (json_int_t)r->refused, "shed", (json_int_t)r->shed, "peak_bytes",
-        (json_int_t)tec_device_peak(e->device), "host_peak_bytes", (json_int_t)b->peak);
+        "tokens_s", (double)r->tokens / seconds(r), "text_frames", (json_int_t)r->text_frames,
+        "warmup_tokens", (json_int_t)r->warm_tokens, "mean_batch", mean_batch(r), "missed",
+        (json_int_t)r->missed, "refused", (json_int_t)r->refused, "shed", (json_int_t)r->shed,
+        "peak_bytes", (json_int_t)tec_device_peak(e->device), "host_peak_bytes",
+        (json_int_t)b->peak);
     json_object_update(row, more);
     json_decref(more);
     if (tec_bench_actions(b))
@@ -285,7 +286,7 @@ static void print_row(const struct tec_bench *b, const struct tec_bench_row *r, 
     const char *part = worst_part(b, r, &over);
     char name[64], rate[32] = "-";
     snprintf(name, sizeof name, "%s %s", r->policy, r->params);
-    if (r->tokens || !r->warm_tokens)
+    if (r->text_frames)
         snprintf(rate, sizeof rate, "%.1f", (double)r->tokens / seconds(r));
     fprintf(out, "%-18s %6d %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %8s %6.2f %8.1f %5d\n", name,
             (int)r->frames, (double)r->actions / seconds(r), us_at(f, 0.5) / 1e3,
@@ -308,9 +309,10 @@ static void print_row(const struct tec_bench *b, const struct tec_bench_row *r, 
             r->worst.missed ? tec_cause_name(r->worst.cause) : "");
     if (tec_policy_report(r->owner)->quarantined)
         fprintf(out, "  %s\n", tec_policy_report(r->owner)->message);
-    if (!r->tokens && r->warm_tokens)
+    if (!r->text_frames && r->warm_tokens)
         fprintf(out,
-                "  no tok/s: all %lld tokens were made in the warm-up; --warmup 0 counts them\n",
+                "  no tok/s: all %lld tokens were made in the warm-up, no text lived on; a shorter "
+                "--warmup counts more\n",
                 (long long)r->warm_tokens);
 }
 

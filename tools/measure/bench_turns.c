@@ -220,6 +220,7 @@ static enum tec_status run_frame(struct tec_bench *b, struct tec_bench_row *r,
     for (int i = 0; i < n; i++)
         inputs[i] = &t->inputs[at + i];
     b->n_left = 0;
+    int before = tec_loop_requests(loop);
     tec_loop_run_sessions(loop, inputs, t->ticks + at, n);
     TEC_TRY(tec_engine_failure(b->opened.engine, err));
     const struct tec_frame_record *record = tec_loop_record(loop, 0);
@@ -235,6 +236,7 @@ static enum tec_status run_frame(struct tec_bench *b, struct tec_bench_row *r,
         r->warm_tokens += record->tokens;
     if (!t->counts || record->filling)
         return TEC_OK;
+    r->text_frames += before || tec_loop_requests(loop) || record->tokens || record->shed;
     for (int i = 0; i < n; i++)
         keep_actions(b, r, tec_loop_record(loop, i));
     keep_launches(b, r, record);
