@@ -241,6 +241,41 @@ TEST(what_is_not_known_is_asked)
     CHECK_STR(tec_planner_name(&p), "other");
 }
 
+static enum tec_status waits(void *self, const struct tec_frame_view *v, struct tec_decision *d,
+                             struct tec_error *err)
+{
+    (void)self, (void)v, (void)err;
+    CHECK_INT(d->rows[0].k, ==, 12); /* it is given the default plan */
+    memset(d, 0, sizeof *d);
+    asked++;
+    return TEC_OK;
+}
+
+/* Whoever has to decide the next frame hears of this one, and decides nothing in it. */
+TEST(of_what_is_known_the_policy_hears)
+{
+    struct tec_following f;
+    struct tec_error err;
+    char reason[32];
+    struct tec_frame_view v = {.n_req = ROWS, .req = view};
+    struct tec_decision now = {.n_rows = ROWS, .rows = {{.k = 12}}};
+    begin();
+    plan();
+    end();
+    struct tec_planner p = again(&f, &deciding.now);
+    f.otherwise = (struct tec_planner){
+        .name = "other", .admit = refuses, .plan = waits, .observe = observes, .evict = evicts};
+    asked = 0;
+    CHECK(p.admit(p.self, &v, view, reason) && p.evict(p.self, &v, 2) == -1);
+    CHECK(p.plan(p.self, &v, &now, &err) == TEC_OK && f.followed);
+    CHECK(tec_decision_same(&now, &decision, NODES));
+    p.observe(p.self, &v, &(struct tec_frame_result){.tokens = 0});
+    CHECK_INT(asked, ==, 4);
+    f.otherwise.plan = plans; /* one that fails has failed in vain */
+    CHECK(p.plan(p.self, &v, &now, &err) == TEC_OK && f.followed);
+    CHECK_STR(tec_planner_name(&p), "oxygen");
+}
+
 TEST(a_share_of_rows_is_within_what_was_captured)
 {
     const struct tec_topology t = {.n_ratio = 2, .ratio = {0.25, 0.5}}, none = {.n_ratio = 0};

@@ -131,25 +131,29 @@ void tec_deciding_hear(struct tec_deciding *d, const struct tec_event *e)
 
 /* --- deciding it again ------------------------------------------------------------------------ */
 
+/* The policy hears everything: one with state is as warm in a frame that it has to decide as if it
+ * had decided those before. Of a frame that is known its answers are not taken. */
 static bool admit(void *self, const struct tec_frame_view *view, const struct tec_request_view *r,
                   char reason[32])
 {
     const struct tec_following *f = self;
     const struct tec_planner *o = &f->otherwise;
+    bool yes = !o->admit || o->admit(o->self, view, r, reason);
     for (int i = 0; f->decided && i < f->decided->n_refused; i++)
         if (f->decided->refused[i].request == r->id) {
             memcpy(reason, f->decided->refused[i].reason, TEC_DECIDED_REASON);
             return false;
         }
-    return f->decided || !o->admit || o->admit(o->self, view, r, reason);
+    return f->decided || yes;
 }
 
 static int evict(void *self, const struct tec_frame_view *view, int n)
 {
     const struct tec_following *f = self;
     const struct tec_planner *o = &f->otherwise;
+    int own = o->evict ? o->evict(o->self, view, n) : -1;
     if (!f->decided)
-        return o->evict ? o->evict(o->self, view, n) : -1;
+        return own;
     for (int i = 0; i < f->decided->n_evicted; i++)
         for (int k = 0; f->decided->evicted[i].arrival == view->next_id && k < view->n_req; k++)
             if (view->req[k].id == f->decided->evicted[i].request)
@@ -184,17 +188,24 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view,
 {
     struct tec_following *f = self;
     const struct tec_planner *o = &f->otherwise;
+    struct tec_error unheard;
     f->followed = f->decided && alike(f->decided, decision, view);
-    if (f->followed)
-        tec_decision_copy(decision, &f->decided->decision, f->n_nodes);
-    return f->followed || !o->plan ? TEC_OK : o->plan(o->self, view, decision, err);
+    if (!f->followed)
+        return o->plan ? o->plan(o->self, view, decision, err) : TEC_OK;
+    if (o->plan) {
+        tec_decision_copy(&f->unheard, decision, f->n_nodes);
+        enum tec_status status = o->plan(o->self, view, &f->unheard, &unheard);
+        (void)status; /* as its plan */
+    }
+    tec_decision_copy(decision, &f->decided->decision, f->n_nodes);
+    return TEC_OK;
 }
 
 static void observe(void *self, const struct tec_frame_view *view,
                     const struct tec_frame_result *result)
 {
     const struct tec_following *f = self;
-    if (!f->followed && f->otherwise.observe)
+    if (f->otherwise.observe)
         f->otherwise.observe(f->otherwise.self, view, result);
 }
 

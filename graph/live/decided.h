@@ -34,7 +34,7 @@ struct tec_decided {
     bool whole;    /* there was room for all of it, and a plan was among it */
     int64_t frame; /* the frame and the session of its first tick */
     int session;
-    char policy[64]; /* who decided */
+    char policy[64]; /* who was asked; where it failed, the default plan has run */
     int n_late, n_refused, n_evicted;
     struct tec_decided_late late[2 * TEC_MAX_ROWS];
     struct tec_decided_refusal refused[TEC_DECIDED_REFUSED];
@@ -59,9 +59,12 @@ void tec_deciding_hear(struct tec_deciding *d, const struct tec_event *event);
 /* Decides frames as they were decided. */
 struct tec_following {
     const struct tec_decided *decided; /* of the next frame; NULL: it is not known. Borrowed */
-    struct tec_planner otherwise;      /* decides where it is not known, or other requests live */
+    /* Decides where it is not known, or other requests live. It is asked and told in every frame,
+     * so that its state is that of one that has decided them all. */
+    struct tec_planner otherwise;
     int n_nodes;
-    bool followed; /* the plan of the newest frame */
+    bool followed;               /* the plan of the newest frame */
+    struct tec_decision unheard; /* what `otherwise` plans where frames are followed */
 };
 
 /* The planner, valid as long as `f`. */
