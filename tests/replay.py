@@ -170,10 +170,62 @@ def a_policy_that_fails_is_run_again_as_what_ran():
 
 
 @test
+def a_policy_with_state_is_warm_where_it_has_to_decide():
+    """It hears of the frames that are followed: where one's decisions are missing it decides as it would have."""
+    path, policy = WORK + "/counts.mcap", WORK + "/counts.lua"
+    with open(policy, "w") as f:
+        f.write("return policy { name = 'counts', api = 1, version = 1, state = { n = 0, told = 0, asked = 0 },\n"
+                "  admit = function(S, F) S.asked = S.asked + 1 return S.asked % 5 > 0, 'enough' end,\n"
+                "  observe = function(S, F, O) S.told = S.told + 1 end,\n"
+                "  plan = function(S, F, D)\n"
+                "    S.n = S.n + 1\n"
+                "    for i = 1, F.nreq do D:decode(i, 1 + (S.n + S.told // 2 + S.asked) % 8) end\n"
+                "  end }\n")
+    record("counts", DEMO, *SMALL, "-n", "24", "--policy", policy)
+    varied = {tuple(r["k"] for r in d["rows"]) for d in Recording(path).of("/tectum/decisions")}
+    check(len(varied) > 3 and decisions(path, "refused"), varied)
+    j, said = again(changed(path, lambda d: None if d["frame"] in (5, 11, 12, 19) else d))
+    check(j["decided"] == {"recorded": 20, "policy": 4} and j["plans"] == {"equal": 24, "differ": 0}, j, said)
+    check(j["texts"]["differ"] == 0 and j["actions"]["equal"] == 24, j)
+
+
+@test
+def a_text_that_ends_otherwise_differs():
+    """Refused, or given up sooner, where it came to its end: the recording's end of it is not there."""
+    path = record("ends", DEMO, *SMALL, "-n", "12", "--policy", "isolated")
+    whole = [m["request"] for topic, messages in Recording(path).messages.items() if topic.startswith("/tectum/text/")
+             for _, m in messages if m["done"]]
+    first = next(d["frame"] for d in Recording(path).of("/tectum/decisions") if any(r["request"] == whole[0] for r in d["rows"]))
+    refuse = {"refused": [{"request": whole[0], "reason": "a mood"}]}
+    j, _ = again(changed(path, lambda d: {**d, **(refuse if d["frame"] <= first else {})}), code=1)
+    check(j["texts"]["differ"] == 1 and j["actions"]["differ"] == 0, j)
+    shed = lambda d: {**d, "rows": [{**r, **({"shed": "a mood"} if r["request"] == whole[0] else {})} for r in d["rows"]]}
+    j, _ = again(changed(path, shed), code=1)
+    check(j["texts"]["differ"] == 1 and j["actions"]["differ"] == 0, j)
+    j, _ = again(path, "--policy", "oxygen", code=None)
+    check(j["texts"]["differ"] == 0, "where another policy decides, texts are as long as it lets them be", j)
+
+
+@test
+def plans_that_differ_are_told():
+    path = record("told", DEMO, *SMALL, "-n", "6", "--policy", "isolated")
+    out = tectum("replay", path).stdout
+    check("plans    6 equal, 0 differ\ndecided  6 as recorded, 0 by the policy\n" in out, out)
+    # the frames' messages say that something else ran
+    with open(path, "rb") as f, open(WORK + "/changed.mcap", "wb") as to:
+        to.write(rewritten(f.read(), "/tectum/frames", lambda d: {**d, "launches": d["launches"][1:]} if d["frame"] == 3 else d))
+    j, _ = again(WORK + "/changed.mcap", code=1)
+    check(j["plans"] == {"equal": 5, "differ": 1} and j["decided"]["policy"] == 0, j)
+
+
+@test
 def another_policy_decides_afresh():
     path = record("own", DEMO, *SMALL, "-n", "10", "--policy", MOODS)
     check(again(path)[0]["decided"] == {"recorded": 10, "policy": 0})
-    for options in (["--policy", "oxygen"], ["--param", "quiet=1"], ["--set", "policy.params.quiet=1"]):
+    costs = WORK + "/demo.costs"
+    tectum("profile", DEMO, *SMALL[:4], "-o", costs)
+    for options in (["--policy", "oxygen"], ["--param", "quiet=1"], ["--set", "policy.params.quiet=1"], ["--costs", costs],
+                    ["--set", "nodes.talk.deadline.ms=900"], ["--set", "nodes.act.deadline.ms=40"]):
         j, said = again(path, *options, code=None)
         check(j["decided"] == {"recorded": 0, "policy": 10} and j["plans"]["differ"] > 0 and "policy has" not in said, options, j, said)
     j, _ = again(path, "--set", "frame.period_ms=150")
@@ -200,9 +252,13 @@ def frames_without_decisions_are_the_policys_and_said():
     check(j["decided"] == {"recorded": 10, "policy": 2} and "missing of 2 frames (3, 7)" in said, said)
     j, said = again(changed(path, lambda d: None if d["frame"] > 2 else d))
     check(j["decided"] == {"recorded": 3, "policy": 9} and "(3, 4, 5, 6, ...)" in said, said)
-    # another number, or other requests than those that live
+    # another number, or other requests than those that live, or nodes and partitions of another pipeline
     j, said = again(changed(path, lambda d: {**d, "frame": d["frame"] + 1}))
-    check(j["decided"]["recorded"] == 0, j, said)
+    check(j["decided"]["recorded"] == 0 and "missing of 12 frames" in said and "does not say" not in said, j, said)
+    for strange in ({"nodes": [{"node": "none"}]}, {"nodes": [{"node": "act", "partition": "none"}]},
+                    {"recompute": [{"node": "none", "ratios": []}]}):
+        j, said = again(changed(path, lambda d: {**d, **(strange if d["frame"] == 5 else {})}))
+        check(j["decided"] == {"recorded": 11, "policy": 1} and "another pipeline were decided about in 1 frame (5)" in said, j, said)
     j, said = again(changed(path, lambda d: {**d, "rows": [{**r, "request": r["request"] + (d["frame"] == 5)} for r in d["rows"]]}))
     check(j["decided"] == {"recorded": 11, "policy": 1} and "other requests than recorded lived in 1 frame (5)" in said, said)
 
@@ -211,20 +267,25 @@ def frames_without_decisions_are_the_policys_and_said():
 def decisions_of_a_file_pass_the_gate_of_policies():
     """A number that was not captured is moved to one that was; a share grows no more; what is no number is refused."""
     path = record("gate", DEMO, *SMALL, "-n", "4", "--policy", "isolated")
-    j, _ = again(changed(path, lambda d: {**d, "rows": [{**r, "k": 2 ** 31 - 1, "group": 2 ** 31 - 1} for r in d["rows"]]}), code=None)
-    check(j["decided"]["recorded"] == 4, j)
+    steps = lambda lines: {k for line in lines for node, _, k in line["is"] if node == "talk"}
+    for wish, made in ((5, 4), (7, 6), (11, 6)):  # captured: 2, 3, 4, 6, 12
+        more = changed(path, lambda d: {**d, "rows": [{**r, "k": wish, "group": 2 ** 31 - 1} for r in d["rows"]]})
+        p = tectum("replay", more, "--diff", "--format", "json", code=None)
+        lines = [json.loads(line) for line in p.stdout.splitlines()]
+        check(lines[-1]["decided"]["recorded"] >= 1 and steps(lines[:1]) == {made}, wish, lines)
     j, _ = again(changed(path, lambda d: {**d, "nodes": [{"node": "act", "skip": "", "slices": 9, "priority": -5}]}), code=None)
     check(j["decided"]["recorded"] == 4 and j["actions"] == {"equal": 4, "differ": 0, "missing": 0}, "a hard node is not left out", j)
     memory = ["--set", "resources.mem.store=%s/gate.memory" % WORK]
     wide = record("wide", graph("g06_memory_in_controller"), *SMALL, "-n", "3", "--policy", "default", *memory)
-    j, _ = again(changed(wide, lambda d: {**d, "recompute": [{"node": "recall", "ratios": [-1, 7, 1e308] * 40, "audit": True}],
-                                          "segments": [{"score": -1e308, "skip": True}] * 128}), code=None)
+    ratios = lambda r: again(changed(wide, lambda d: {**d, "recompute": [{"node": "recall", "ratios": r, "audit": True}],
+                                                      "segments": [{"score": -1e308, "skip": False}] * 128}), code=None)[0]
+    j = ratios([-1, 7, 1e308] * 40)
     check(j["decided"]["recorded"] == 3 and j["actions"]["missing"] == 0, "such shares make no prompt", j)
     wrong = [b"{", b"[]", b"7", {"frame": -1}, {"frame": "x"}, {"frame": 1.5}, {"session": 99}, {"policy": 3}, {"rows": {}},
              {"rows": [3]}, {"rows": [{}]}, {"rows": [{"request": -1}]}, {"rows": [{"request": 0}] * 65},
              {"rows": [{"request": 0, "k": -1}]}, {"rows": [{"request": 0, "k": 2 ** 40}]}, {"rows": [{"request": 0, "unshare": 1}]},
-             {"rows": [{"request": 0, "shed": 1}]}, {"nodes": [{"node": "none"}]}, {"nodes": [{}]},
-             {"nodes": [{"node": "act", "partition": "none"}]}, {"nodes": [{"node": "act", "slices": -1}]}, {"depth": ["x"]},
+             {"rows": [{"request": 0, "shed": 1}]}, {"nodes": [{"node": 4}]}, {"nodes": [{}]},
+             {"nodes": [{"node": "act", "partition": 4}]}, {"nodes": [{"node": "act", "slices": -1}]}, {"depth": ["x"]},
              {"depth": [1] * 9}, {"late": [{}]}, {"late": [{"request": 1, "session": -1}]}, {"refused": [{}] * 257},
              {"refused": [{"request": 1, "reason": 2}]}, {"evicted": [{"request": 1}]}, {"recompute": [{"node": "act", "ratios": [None]}]},
              {"recompute": [{"node": "act", "ratios": [0.5] * 129}]}, {"segments": [{"score": "inf"}]}, {"segments": [{}] * 129}]

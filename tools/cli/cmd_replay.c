@@ -59,11 +59,13 @@ static enum tec_status tell(struct tec_invocation *call, const struct tec_replay
                 "%lld frames in %.2f s, %.1f times as fast as recorded\n"
                 "actions  %lld equal, %lld differ, %lld on one side alone\n"
                 "texts    %lld equal, %lld differ, %lld not ended on both sides\n"
-                "plans    %lld equal, %lld differ\n",
+                "plans    %lld equal, %lld differ\n"
+                "decided  %lld as recorded, %lld by the policy\n",
                 (long long)c->frames, c->seconds, speed, (long long)c->chunks_equal,
                 (long long)c->chunks_differ, (long long)c->chunks_missing,
                 (long long)c->texts_equal, (long long)c->texts_differ, (long long)c->texts_partial,
-                (long long)c->plans_equal, (long long)c->plans_differ);
+                (long long)c->plans_equal, (long long)c->plans_differ, (long long)c->followed,
+                (long long)c->by_policy);
         tell_stops(call->out, c);
         return TEC_OK;
     }
@@ -75,7 +77,7 @@ static enum tec_status tell(struct tec_invocation *call, const struct tec_replay
         (json_int_t)c->chunks_missing, "texts", "equal", (json_int_t)c->texts_equal, "differ",
         (json_int_t)c->texts_differ, "partial", (json_int_t)c->texts_partial, "plans", "equal",
         (json_int_t)c->plans_equal, "differ", (json_int_t)c->plans_differ, "decided", "recorded",
-        (json_int_t)c->followed, "policy", (json_int_t)c->decided, "stops", "number",
+        (json_int_t)c->followed, "policy", (json_int_t)c->by_policy, "stops", "number",
         (json_int_t)c->stops, "resets", (json_int_t)c->resets, "stopped", (int)c->stopped);
     if (c->stops)
         json_object_set_new(json_object_get(json, "stops"), "first_s", json_real(c->first_stop_s));
@@ -158,7 +160,9 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     if (o->sim)
         return tec_replay_simulate(call, &replay, err);
     TEC_TRY(tec_replay_run(&counts, call, &replay, err));
-    call->wrong = counts.chunks_differ || counts.chunks_missing || counts.texts_differ;
+    bool all_followed = counts.by_policy == 0;
+    call->wrong = counts.chunks_differ || counts.chunks_missing || counts.texts_differ ||
+                  (all_followed && counts.plans_differ);
     return tell(call, &counts, err);
 }
 
@@ -170,9 +174,10 @@ const struct tec_command tec_command_replay = {
         "the inputs, ticks and requests that it holds, on its pipeline and weights unless options\n"
         "say otherwise; actions and texts are held against the recorded ones, byte for byte. Exit\n"
         "code 1 where any differ. Frames are decided as they were, whatever launches take today;\n"
-        "with --policy, --param or --set policy... the policy decides afresh, and so it does "
-        "where\n"
-        "the recording does not say what was decided, which is told. JSON: {frames, seconds, "
+        "with --policy, --param, --costs, --set policy... or --set of a deadline it is decided\n"
+        "afresh, and so it is where the recording does not say what was decided, which is told.\n"
+        "Where all was decided as recorded, plans that differ are exit code 1, too. JSON: {frames, "
+        "seconds, "
         "speed,\n"
         "actions {equal, differ, missing}, texts {equal, differ, partial}, plans {equal, differ},\n"
         "decided {recorded, policy}, stops {number, resets, stopped}}; lines of --diff: {frame,\n"

@@ -278,7 +278,7 @@ static enum tec_status take_tick(struct tec_recorded *r, struct tec_recorded_fra
 static enum tec_recorded_message kind_of(struct tec_mcap_name topic, char node[120])
 {
     static const struct {
-        const char *front;
+        const char *front; /* the topic; where it ends in a slash, a node follows */
         enum tec_recorded_message what;
     } kinds[] = {
         {"/tectum/ticks", TEC_RECORDED_TICK},       {"/tectum/frames", TEC_RECORDED_FRAME},
@@ -287,7 +287,8 @@ static enum tec_recorded_message kind_of(struct tec_mcap_name topic, char node[1
     node[0] = '\0';
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         size_t n = strlen(kinds[i].front), rest = topic.n - n;
-        if (topic.n < n || memcmp(topic.text, kinds[i].front, n) != 0 || rest > 100)
+        bool folder = kinds[i].front[n - 1] == '/';
+        if (topic.n < n || memcmp(topic.text, kinds[i].front, n) != 0 || rest > (folder ? 100 : 0))
             continue;
         memcpy(node, topic.text + n, rest);
         node[rest] = '\0';
@@ -314,10 +315,16 @@ enum tec_status tec_recorded_next(struct tec_recorded *r, enum tec_recorded_mess
     *what = kind_of(m.topic, node);
     if (*what == TEC_RECORDED_OTHER)
         return TEC_OK;
-    *json = json_loadb((const char *)m.data, m.n, 0, NULL);
-    if (!json_is_object(*json))
-        return tec_recorded_malformed(&m, "this is no JSON object", err);
+    TEC_TRY(tec_recorded_object(json, &m, err));
     return *what == TEC_RECORDED_TICK ? take_tick(r, frame, &m, *json, err) : TEC_OK;
+}
+
+enum tec_status tec_recorded_object(json_t **json, const struct tec_mcap_message *m,
+                                    struct tec_error *err)
+{
+    *json = json_loadb((const char *)m->data, m->n, 0, NULL);
+    return json_is_object(*json) ? TEC_OK
+                                 : tec_recorded_malformed(m, "this is no JSON object", err);
 }
 
 bool tec_recorded_whole(const char *reason)

@@ -58,6 +58,11 @@ enum tec_status tec_recorded_next(struct tec_recorded *r, enum tec_recorded_mess
                                   struct tec_recorded_frame *frame, json_t **json, char node[120],
                                   bool *more, struct tec_error *err);
 
+/* The object of a message in JSON, a new reference; no object is one, too, or NULL. TEC_MALFORMED.
+ */
+enum tec_status tec_recorded_object(json_t **json, const struct tec_mcap_message *m,
+                                    struct tec_error *err);
+
 /* The value of an input's message in JSON; the name is not filled in. It lies in the arena.
  * TEC_MALFORMED. */
 enum tec_status tec_recorded_value(struct tec_value *v, const struct tec_mcap_message *m,

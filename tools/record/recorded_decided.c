@@ -2,6 +2,8 @@
  * fits the structs that it is read into, and no more is believed of it. */
 #include "tools/record/recorded_decided.h"
 
+#include "tools/record/recorded.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +12,7 @@
 struct reading {
     const struct tec_topology *topology;
     const char *where; /* the list that is read */
+    bool strange;      /* it names what this pipeline does not have */
     char wrong[120];
 };
 
@@ -79,12 +82,14 @@ static const json_t *item(struct reading *r, const json_t *items, int i)
     return one;
 }
 
+/* One that this pipeline does not have makes the whole strange, and is the first. */
 static int node_of(struct reading *r, const json_t *from)
 {
     const char *name = json_string_value(json_object_get(from, "node"));
     int node = name ? tec_topology_find(r->topology, name) : -1;
-    if (node < 0)
-        refuse(r, "node", "is none of this pipeline's");
+    if (!name)
+        refuse(r, "node", "is no name");
+    r->strange |= node < 0;
     return node < 0 ? 0 : node;
 }
 
@@ -138,8 +143,9 @@ static int partition_of(struct reading *r, const json_t *from)
     for (int i = 0; name && i < t->n_partitions; i++)
         if (strcmp(t->partitions[i], name) == 0)
             return i;
-    if (member)
-        refuse(r, "partition", "is none of this pipeline's");
+    if (member && !name)
+        refuse(r, "partition", "is no name");
+    r->strange |= member != NULL;
     return -1;
 }
 
@@ -204,7 +210,6 @@ enum tec_status tec_recorded_decided(struct tec_decided *d, const json_t *json,
 {
     struct reading r = {.topology = topology, .where = ""};
     memset(d, 0, sizeof *d);
-    d->whole = true;
     d->frame = whole(&r, json, "frame", 0, INT64_MAX, -1);
     d->session = (int)whole(&r, json, "session", 0, TEC_MAX_SESSIONS - 1, -1);
     text(&r, json, "policy", d->policy, sizeof d->policy);
@@ -212,6 +217,7 @@ enum tec_status tec_recorded_decided(struct tec_decided *d, const json_t *json,
     read_rows(&r, d, json);
     read_nodes(&r, &d->decision, json);
     read_memory(&r, &d->decision, json);
+    d->whole = !r.strange;
     return r.wrong[0] ? tec_fail(err, TEC_MALFORMED, "message /tectum/decisions of frame %lld: %s",
                                  (long long)d->frame, r.wrong)
                       : TEC_OK;
@@ -229,8 +235,10 @@ enum tec_status tec_recorded_decided_ahead(struct tec_decided *d, bool *found,
     while (!*found && tec_mcap_next(file, &m) && !tec_mcap_is(m.topic, "/tectum/ticks")) {
         if (!tec_mcap_is(m.topic, "/tectum/decisions"))
             continue;
-        json_t *json = json_loadb((const char *)m.data, m.n, 0, NULL);
-        status = tec_recorded_decided(d, json, topology, err);
+        json_t *json = NULL;
+        status = tec_recorded_object(&json, &m, err);
+        if (status == TEC_OK)
+            status = tec_recorded_decided(d, json, topology, err);
         json_decref(json);
         *found = true;
     }

@@ -9,7 +9,8 @@
 
 /* Take a message of /tectum/decisions, whose object is `json`, for a pipeline of this topology.
  * Numbers are such as the loop's gate may be given; what they mean is judged there, as a policy's
- * are. TEC_MALFORMED names the frame and what is wrong. */
+ * are. d->whole is false where it names a node or a partition that this pipeline does not have:
+ * then it is no decision of it. TEC_MALFORMED names the frame and what is wrong. */
 enum tec_status tec_recorded_decided(struct tec_decided *d, const json_t *json,
                                      const struct tec_topology *topology, struct tec_error *err);
 

@@ -80,13 +80,18 @@ static void end_text(struct replay *r, int64_t request, enum side side, const ch
     t->whole[side] = tec_recorded_whole(reason);
 }
 
+/* Where decisions were followed a text ends as it did; where the policy decides anew it may be cut
+ * at another place, or not end, and is compared as far as both sides have it. */
 static void count_texts(struct replay *r)
 {
+    bool strict = r->follow.followed > 0;
     for (int64_t i = r->n_texts > TEXTS ? r->n_texts - TEXTS : 0; i < r->n_texts; i++) {
         const struct text *t = &r->texts[i % TEXTS];
         bool alike = t->n[WAS] == t->n[IS], both = t->done[WAS] && t->done[IS];
-        bool differs = t->differs || (t->whole[WAS] && t->whole[IS] && !alike);
-        bool equal = !differs && both && alike && t->whole[WAS] == t->whole[IS];
+        alike &= t->whole[WAS] == t->whole[IS];
+        bool ends = strict ? t->done[WAS] : t->whole[WAS] && t->whole[IS];
+        bool differs = t->differs || (ends && !(both && alike));
+        bool equal = !differs && both && alike;
         r->counts->texts_differ += differs;
         r->counts->texts_equal += equal;
         r->counts->texts_partial += !differs && !equal;
@@ -216,8 +221,8 @@ static enum tec_status settle(struct replay *r, struct tec_error *err)
     return r->n_ticks > 0 && !r->ran ? run_frame(r, err) : TEC_OK;
 }
 
-/* The decisions of a frame that has not run are those of the message. */
-static enum tec_status settle_as(struct replay *r, const json_t *json, struct tec_error *err)
+/* A message of decisions: those of the frame, where it has not run. */
+static enum tec_status take_decisions(struct replay *r, const json_t *json, struct tec_error *err)
 {
     if (r->n_ticks > 0 && !r->ran)
         TEC_TRY(tec_replay_follow_take(&r->follow, json, err));
@@ -333,14 +338,14 @@ static enum tec_status take(struct replay *r, bool *more, struct tec_error *err)
     json_t *json = NULL;
     char node[120];
     enum tec_status status = tec_recorded_next(&r->recorded, &what, &tick, &json, node, more, err);
-    bool left = what != TEC_RECORDED_TICK && what != TEC_RECORDED_SAFETY &&
-                what != TEC_RECORDED_DECISIONS && what != TEC_RECORDED_OTHER;
-    if (status == TEC_OK && left)
+    bool outcome = what != TEC_RECORDED_TICK && what != TEC_RECORDED_SAFETY &&
+                   what != TEC_RECORDED_DECISIONS && what != TEC_RECORDED_OTHER;
+    if (status == TEC_OK && outcome)
         status = settle(r, err);
     if (status == TEC_OK && what == TEC_RECORDED_TICK)
         status = take_tick(r, &tick, err);
     else if (status == TEC_OK && what == TEC_RECORDED_DECISIONS)
-        status = settle_as(r, json, err);
+        status = take_decisions(r, json, err);
     else if (status == TEC_OK && what == TEC_RECORDED_ACTIONS)
         compare_actions(r, json, node);
     else if (status == TEC_OK && what == TEC_RECORDED_TEXT)
@@ -405,7 +410,7 @@ static enum tec_status write_page(struct replay *r, struct tec_error *err)
 
 static enum tec_status open(struct replay *r, struct tec_error *err)
 {
-    bool follows = !tec_replay_other_policy(&r->call->shared);
+    bool follows = !tec_replay_decides_afresh(&r->call->shared);
     TEC_TRY(tec_mcap_read(&r->file, r->o->path, err));
     TEC_TRY(tec_replay_source_open(&r->source, r->call, &r->file, err));
     r->texts = tec_heap_get(r->call->heap, TEXTS * sizeof *r->texts);
@@ -439,7 +444,7 @@ static enum tec_status run(struct replay *r, struct tec_error *err)
     close_frame(r);
     count_texts(r);
     r->counts->followed = r->follow.followed;
-    r->counts->decided = r->counts->frames - r->follow.followed;
+    r->counts->by_policy = r->counts->frames - r->follow.followed;
     tec_replay_follow_tell(&r->follow, r->call, r->o->path);
     r->counts->first_stop_s = ((double)r->first_stop_us - (double)r->first_us) / 1e6;
     r->counts->seconds = (double)(tec_clock_now(&r->frames.clock) - r->began_ns) / 1e9;

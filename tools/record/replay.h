@@ -12,10 +12,10 @@ struct tec_replay_counts {
     int64_t texts_equal, texts_differ, texts_partial; /* partial: one of the two has more of it, or
                                                        * it has not ended */
     int64_t plans_equal, plans_differ;
-    int64_t followed, decided; /* frames as the recording decided them; as the policy does now */
-    int64_t stops, resets;     /* of the robot, as the recording says */
-    bool stopped;              /* at its end */
-    double first_stop_s;       /* behind the first frame's tick; negative: before */
+    int64_t followed, by_policy; /* frames as the recording decided them; as the policy does now */
+    int64_t stops, resets;       /* of the robot, as the recording says */
+    bool stopped;                /* at its end */
+    double first_stop_s;         /* behind the first frame's tick; negative: before */
     double seconds, recorded_s;
 };
 

@@ -4,16 +4,29 @@
 
 #include <string.h>
 
-bool tec_replay_other_policy(const struct tec_shared *given)
+/* Is it `front` itself, or a field of it? */
+static bool within(const char *path, const char *front)
 {
-    static const char front[] = "policy";
-    bool other = given->policy || given->param.n > 0;
+    size_t n = strlen(front);
+    return strncmp(path, front, n) == 0 && (path[n] == '.' || path[n] == '=');
+}
+
+/* nodes.NAME.deadline: the clock gives up a text by it, and the policy may look at it. */
+static bool sets_deadline(const char *path)
+{
+    const char *name = within(path, "nodes") && path[5] == '.' ? path + 6 : NULL;
+    const char *field = name ? strchr(name, '.') : NULL;
+    return field && within(field + 1, "deadline");
+}
+
+bool tec_replay_decides_afresh(const struct tec_shared *given)
+{
+    bool afresh = given->policy || given->param.n > 0 || given->costs;
     for (int i = 0; i < given->set.n; i++) {
-        const char *path = given->set.item[i], *behind = path + sizeof front - 1;
-        bool names = strncmp(path, front, sizeof front - 1) == 0;
-        other |= names && (*behind == '.' || *behind == '=');
+        const char *path = given->set.item[i];
+        afresh |= within(path, "policy") || sets_deadline(path);
     }
-    return other;
+    return afresh;
 }
 
 enum tec_status tec_replay_follow_open(struct tec_replay_follow *f, const struct tec_engine *engine,
@@ -44,7 +57,7 @@ enum tec_status tec_replay_follow_take(struct tec_replay_follow *f, const json_t
 {
     if (!f->next)
         return TEC_OK;
-    f->known = true;
+    f->known = f->any = true;
     return tec_recorded_decided(f->next, json, f->topology, err);
 }
 
@@ -55,8 +68,9 @@ enum tec_status tec_replay_follow_begin(struct tec_replay_follow *f, struct tec_
         return TEC_OK;
     if (!f->known)
         TEC_TRY(tec_recorded_decided_ahead(f->next, &f->known, file, f->topology, err));
-    bool own = f->known && f->next->frame == first->frame && f->next->session == first->session;
-    f->following.decided = own ? f->next : NULL;
+    f->any |= f->known;
+    f->own = f->known && f->next->frame == first->frame && f->next->session == first->session;
+    f->following.decided = f->own && f->next->whole ? f->next : NULL;
     f->frame = first->frame;
     f->known = false;
     return TEC_OK;
@@ -75,8 +89,10 @@ void tec_replay_follow_end(struct tec_replay_follow *f)
     if (!f->next)
         return;
     f->followed += f->following.followed;
-    if (!f->following.decided)
+    if (!f->own)
         add(&f->missing, f->frame);
+    else if (!f->following.decided)
+        add(&f->strange, f->frame);
     else if (!f->following.followed)
         add(&f->others, f->frame);
 }
@@ -101,12 +117,13 @@ void tec_replay_follow_tell(const struct tec_replay_follow *f, const struct tec_
 {
     if (!f->next)
         return;
-    if (f->followed == 0 && f->others.n == 0)
+    if (!f->any && f->missing.n)
         tec_say(call,
                 "%s: it does not say what was decided: the policy has decided, by what "
                 "launches take today",
                 path);
     else
         tell(&f->missing, call, path, "what was decided is missing of");
+    tell(&f->strange, call, path, "nodes or partitions of another pipeline were decided about in");
     tell(&f->others, call, path, "other requests than recorded lived in");
 }

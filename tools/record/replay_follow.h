@@ -18,15 +18,18 @@ struct tec_replay_follow {
     struct tec_following following;
     struct tec_decided *next; /* of the frame that comes */
     bool known;               /* it has been read */
+    bool any;                 /* one has, of whatever frame */
     int64_t followed;         /* frames so far */
-    /* Whose decisions are missing; in which other requests lived than then. */
-    struct tec_replay_frames missing, others;
+    /* Whose decisions are missing, or name what the pipeline does not have; in which other requests
+     * lived than then. */
+    struct tec_replay_frames missing, strange, others;
     int64_t frame; /* that runs */
+    bool own;      /* there are decisions of it */
 };
 
-/* Do options that a call gives say what decides: --policy, --param, --set policy...? To be asked
- * before the recording's are taken over. */
-bool tec_replay_other_policy(const struct tec_shared *given);
+/* Do options that a call gives say what decides, or by what: --policy, --param, --costs, --set
+ * policy..., --set of a deadline? To be asked before the recording's are taken over. */
+bool tec_replay_decides_afresh(const struct tec_shared *given);
 
 /* Behind the choice of the policy, which is asked where nothing is recorded. TEC_NO_MEMORY. */
 enum tec_status tec_replay_follow_open(struct tec_replay_follow *f, const struct tec_engine *engine,
