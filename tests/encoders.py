@@ -3,10 +3,11 @@
 
 usage: tests/encoders.py FOLDER SEED
 
-Writes a case for `tectum verify` a kind of encoder and of pooling: BERT, RoBERTa (also as XLM-R writes
-it) and DistilBERT with sizes drawn from the seed, the mean, the class token or the last token, with and
-without length 1. Tokenizers and texts are those of tests/golden/encoders. Expected values are float64;
-the error that is allowed is that of the same code in float32.
+Writes a case for `tectum verify` a kind of encoder and of pooling: BERT, RoBERTa (also as XLM-R and
+CamemBERT write it) and DistilBERT with sizes drawn from the seed, the mean, the class token or the last
+token, with and without length 1. Tokenizers and texts are those of tests/golden/encoders, beside them a
+text with the padding's token in it; one text is cut at the limit. Expected values are float64; the error
+that is allowed is that of the same code in float32.
 """
 import json
 import math
@@ -28,15 +29,19 @@ LAYER = {
     "distilbert": ("transformer.layer.", "attention.q_lin", "attention.k_lin", "attention.v_lin",
                    "attention.out_lin", "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm"),
 }
-# A family: its model_type, whose names its layers have, the case whose tokenizer it has, its pooling,
-# whether a vector has length 1, how the pooling is written; `old`: and norms' names too.
+LIMIT = 40
+ROBERTAS = "roberta", "xlm-roberta", "camembert"
+# A family: its model_type, where the names of its tensors begin, the case whose tokenizer it has, its
+# pooling, whether a vector has length 1, how the pooling is written; `old`: and norms' names too.
 FAMILIES = {
-    "bert_cls": ("bert", "bert", "minilm_tiny", "cls", True, "flags"),
-    "bert_old": ("bert", "bert", "minilm_tiny", "cls", True, "old"),
-    "bert_last": ("bert", "bert", "minilm_tiny", "lasttoken", False, "word"),
-    "roberta_mean": ("roberta", "bert", "mpnet_tiny", "mean", True, "word"),
-    "xlm_roberta_cls": ("xlm-roberta", "bert", "mpnet_tiny", "cls", False, "flags"),
-    "distilbert_mean": ("distilbert", "distilbert", "minilm_tiny", "mean", False, "flags"),
+    "bert_cls": ("bert", "", "minilm_tiny", "cls", True, "flags"),
+    "bert_old": ("bert", "", "minilm_tiny", "cls", True, "old"),
+    "bert_last": ("bert", "bert.", "minilm_tiny", "lasttoken", False, "word"),
+    "roberta_mean": ("roberta", "", "mpnet_tiny", "mean", True, "word"),
+    "xlm_roberta_cls": ("xlm-roberta", "roberta.", "mpnet_tiny", "cls", False, "flags"),
+    "camembert_mean": ("camembert", "roberta.", "mpnet_tiny", "mean", True, "flags"),
+    "distilbert_mean": ("distilbert", "", "minilm_tiny", "mean", False, "flags"),
+    "distilbert_cls": ("distilbert", "distilbert.", "minilm_tiny", "cls", True, "word"),
 }
 
 
@@ -44,9 +49,9 @@ def drawn(random, kind):
     heads = int(random.choice([2, 3, 4]))
     return {"heads": heads, "width": heads * int(random.choice([8, 16, 20])),
             "mlp": int(random.choice([48, 72, 100])), "layers": int(random.choice([1, 2, 3])),
-            "types": {"roberta": 1, "xlm-roberta": 1, "bert": 2}.get(kind, 0),
+            "types": {"bert": 2, "distilbert": 0}.get(kind, 1),
             "eps": 1e-12 if kind == "distilbert" else float(random.choice([1e-12, 1e-5])),
-            "pad": int(random.choice([1, 3])) if "roberta" in kind else None}
+            "pad": int(random.choice([1, 3])) if kind in ROBERTAS else None}
 
 
 def config(c, kind, vocab, positions):
@@ -104,7 +109,8 @@ def forward(c, kind, w, ids, dtype):
         x = x / numpy.sqrt((x * x).mean(-1, keepdims=True) + dtype(c["eps"]))
         return x * w[name + ".weight"].astype(dtype) + w[name + ".bias"].astype(dtype)
 
-    places = range(len(ids)) if c["pad"] is None else [c["pad"] + 1 + i for i in range(len(ids))]
+    counted = numpy.array(ids) != c["pad"]
+    places = range(len(ids)) if c["pad"] is None else counted.cumsum() * counted + c["pad"]
     x = w["embeddings.word_embeddings.weight"][ids].astype(dtype)
     if c["types"]:
         x = x + w["embeddings.token_type_embeddings.weight"][0].astype(dtype)
@@ -129,12 +135,19 @@ def vectors(c, kind, w, texts, pool, unit, dtype):
     return {"pooled": pooled, "embedding": pooled / length if unit else pooled}
 
 
+def with_padding(golden, text, ids):
+    """A text that has the padding's token between two of this one; ids of what stands on its sides are known."""
+    with open(f"{GOLDEN}{golden}/checkpoint/tokenizer.json", encoding="utf-8") as file:
+        token = next(t for t in json.load(file)["added_tokens"] if t["content"].lower() in ("<pad>", "[pad]"))
+    return text + token["content"] + text, ids[:-1] + [token["id"]] + ids[1:]
+
+
 def checkpoint(folder, golden, c, kind, w, pool, unit, written, sizes):
     os.makedirs(folder + "/1_Pooling")
     shutil.copy(f"{GOLDEN}{golden}/checkpoint/tokenizer.json", folder)
     flags = {flag: name == pool for name, flag in OLD.items()}
     modules = ["Transformer", "Pooling"] + (["Normalize"] if unit else [])
-    files = {"config.json": config(c, kind, *sizes), "sentence_bert_config.json": {"max_seq_length": 40},
+    files = {"config.json": config(c, kind, *sizes), "sentence_bert_config.json": {"max_seq_length": LIMIT},
              "1_Pooling/config.json": {"word_embedding_dimension": c["width"],
                                        **({"pooling_mode": pool} if written == "word" else flags)},
              "modules.json": [{"idx": i, "name": str(i), "path": "" if i == 0 else f"{i}_{name}",
@@ -150,16 +163,21 @@ def checkpoint(folder, golden, c, kind, w, pool, unit, written, sizes):
 
 
 def case(folder, seed, name):
-    kind, _, golden, pool, unit, written = FAMILIES[name]
+    kind, prefix, golden, pool, unit, written = FAMILIES[name]
     random = numpy.random.default_rng([seed, sorted(FAMILIES).index(name)])
     with open(f"{GOLDEN}{golden}/case.json", encoding="utf-8") as file:
         old = json.load(file)
-    chosen = [i for i, n in enumerate(old["lengths"]) if n < 40][:14]
+    chosen = [i for i, n in enumerate(old["lengths"]) if n < LIMIT][:14]
+    chosen.append(next(i for i, n in enumerate(old["lengths"]) if n > LIMIT))
     texts, ids = [old["texts"][i] for i in chosen], [old["token_ids"][i] for i in chosen]
+    ids[-1] = ids[-1][:LIMIT - 1] + ids[-1][-1:]
+    text, padded = with_padding(golden, texts[2], ids[2])
+    texts, ids = texts + [text], ids + [padded]
     c, vocab = drawn(random, kind), old["config"]["vocab_size"]
-    sizes = vocab, 40 + (0 if c["pad"] is None else c["pad"] + 1)
+    sizes = vocab, LIMIT + (0 if c["pad"] is None else c["pad"] + 1)
     w = weights(random, c, kind, *sizes)
-    checkpoint(folder + "/checkpoint", golden, c, kind, w, pool, unit, written, sizes)
+    named = {prefix + at: x for at, x in w.items()}
+    checkpoint(folder + "/checkpoint", golden, c, kind, named, pool, unit, written, sizes)
     want = vectors(c, kind, w, ids, pool, unit, numpy.float64)
     less = vectors(c, kind, w, ids, pool, unit, numpy.float32)
     bounds = {}
@@ -168,8 +186,8 @@ def case(folder, seed, name):
         off = [float(e.max()), float(numpy.sqrt((e * e).mean()))]
         bounds[key] = {"err_fp32": off, "err_bf16": [1.0, 1.0], "rms": float(numpy.sqrt((x * x).mean()))}
     starts = numpy.cumsum([0] + [len(x) for x in ids]).astype(numpy.int32)
-    padded = numpy.zeros((3, 40), numpy.int32)
-    mask = numpy.zeros((3, 40), numpy.int32)
+    padded = numpy.zeros((3, LIMIT), numpy.int32)
+    mask = numpy.zeros((3, LIMIT), numpy.int32)
     for row, i in enumerate((2, 5, 9)):
         padded[row, :len(ids[i])] = ids[i]
         mask[row, :len(ids[i])] = 1
@@ -181,7 +199,7 @@ def case(folder, seed, name):
     write(folder + "/similarity.safetensors", {"similarity": similar}, "F32")
     with open(folder + "/case.json", "w", encoding="utf-8") as file:
         json.dump({"family": "encoders", "kind": "encoder", "texts": texts, "token_ids": ids,
-                   "max_seq_length": 40, "tensors": bounds}, file)
+                   "max_seq_length": LIMIT, "tensors": bounds}, file)
 
 
 if __name__ == "__main__":

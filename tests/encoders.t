@@ -1,6 +1,6 @@
 #!/bin/sh
-# encoders.t - random small sentence encoders of each architecture and pooling give the vectors of a second
-# forward, written in numpy. usage: tests/encoders.t [PROGRAM] [SEEDS]
+# encoders.t - random small sentence encoders of each architecture but MPNet, and of each pooling, give the
+# vectors of a second forward, written in numpy; MPNet has golden cases. usage: tests/encoders.t [PROGRAM] [SEEDS]
 . "$(dirname "$0")/opening.sh"
 for python in /usr/bin/python3 python3; do "$python" -c "import numpy" 2>/dev/null && break; python=; done
 [ -n "$python" ] || { echo "1..0 # SKIP no python3 with numpy"; exit 0; }
