@@ -137,11 +137,11 @@ static enum tec_status read_bert(struct tec_json *j, const json_t *step, struct 
     struct tec_normal *s = new_step(j, TEC_NORMAL_BERT);
     if (!s)
         return too_many(err);
-    s->cased =
+    s->by_steps =
         !(lower && bare && clean && pad); /* else the tables of uncased models do all of it */
     s->clean = clean;
     s->pad = pad;
-    return s->cased ? read_bert_steps(j, lower, bare, err) : TEC_OK;
+    return s->by_steps ? read_bert_steps(j, lower, bare, err) : TEC_OK;
 }
 
 static enum tec_status read_step(struct tec_json *j, const json_t *step, struct tec_error *err)

@@ -79,8 +79,8 @@ static void bert_one(uint32_t code, const char *text, size_t bytes, struct tec_b
 
 /* Letters and their accents stay as they are: only what cleaning drops and ideographs are
  * changed. */
-static void bert_cased(const struct tec_normal *step, uint32_t code, struct tec_text_span text,
-                       struct tec_bytes *out)
+static void bert_cleaned(const struct tec_normal *step, uint32_t code, struct tec_text_span text,
+                         struct tec_bytes *out)
 {
     unsigned class = tec_unicode_class(code);
     /* compatibility ideographs have no class, as the tables of uncased models replace them */
@@ -101,14 +101,14 @@ static void bert(const struct tec_normal *step, struct tec_text_span text, struc
 {
     for (size_t at = 0, bytes; at < text.n; at += bytes) {
         uint32_t code = tec_utf8_get(text.at + at, &bytes);
-        if (step->cased)
-            bert_cased(step, code, (struct tec_text_span){text.at + at, bytes}, out);
+        if (step->by_steps)
+            bert_cleaned(step, code, (struct tec_text_span){text.at + at, bytes}, out);
         else
             bert_one(code, text.at + at, bytes, out);
     }
     /* The reference's tables are older and do not drop every mark; those that remain its
      * decomposition leaves in canonical order. */
-    if (!step->cased && !out->failed && !out->full)
+    if (!step->by_steps && !out->failed && !out->full)
         out->failed = !tec_unicode_order(out->at, out->n, out->arena);
 }
 

@@ -10,15 +10,16 @@
 #include <stdbool.h>
 
 enum tec_normal_kind {
-    TEC_NORMAL_FORM,        /* of Unicode: `form` */
-    TEC_NORMAL_LOWER,       /* each character for itself */
-    TEC_NORMAL_MARKS,       /* no combining marks; `bert`: those that BERT means */
-    TEC_NORMAL_NMT,         /* no control characters, odd white space as spaces */
-    TEC_NORMAL_BERT,        /* clean, pad ideographs, and unless `cased` lower case, no accents */
-    TEC_NORMAL_PREPEND,     /* `to` before text that is not empty */
-    TEC_NORMAL_REPLACE,     /* every `from` by `to` */
-    TEC_NORMAL_RUNS,        /* every run of two or more spaces by `to` */
-    TEC_NORMAL_STRIP,       /* White_Space at the left and/or right end */
+    TEC_NORMAL_FORM,    /* of Unicode: `form` */
+    TEC_NORMAL_LOWER,   /* each character for itself */
+    TEC_NORMAL_MARKS,   /* no combining marks; `bert`: those that BERT means */
+    TEC_NORMAL_NMT,     /* no control characters, odd white space as spaces */
+    TEC_NORMAL_BERT,    /* clean, pad ideographs; lower case and no accents, too, where that is not
+                         * left to other steps (`by_steps`) */
+    TEC_NORMAL_PREPEND, /* `to` before text that is not empty */
+    TEC_NORMAL_REPLACE, /* every `from` by `to` */
+    TEC_NORMAL_RUNS,    /* every run of two or more spaces by `to` */
+    TEC_NORMAL_STRIP,   /* White_Space at the left and/or right end */
     TEC_NORMAL_PRECOMPILED, /* `map`, as tokenizer.json uses it: by grapheme */
     TEC_NORMAL_MODEL,       /* `map` and spaces, as tokenizer.model uses them */
 };
@@ -30,7 +31,7 @@ struct tec_normal {
     unsigned form;                            /* FORM: bits of enum tec_unicode_form */
     bool bert;                                /* MARKS */
     bool left, right;                         /* STRIP */
-    bool cased, clean, pad;                   /* BERT */
+    bool by_steps, clean, pad;                /* BERT */
     bool dummy, extra_removed, escaped, tail; /* MODEL: add_dummy_prefix, remove_extra_whitespaces,
                                                  escape_whitespaces, treat_whitespace_as_suffix */
     const struct tec_prefix *kept;            /* MODEL: user-defined pieces stay as they are */
