@@ -2,8 +2,8 @@
  * have them.
  *
  * Combining marks are put in order here, not by utf8proc: long runs by a counting sort, so that
- * hostile text takes linear time. The reference's tables are older than utf8proc's, but for small
- * letters, whose are newer: normal.inc has the differences. */
+ * hostile text takes linear time. The reference's tables are of other ages than utf8proc's:
+ * normal.inc says what it changes. */
 #include "base/text/unicode.h"
 
 #include "base/text/utf8.h"
@@ -13,6 +13,13 @@
 
 struct range {
     uint32_t first, last;
+};
+
+/* Each `step`th code point of a range, and how far behind it its small letter is. */
+struct capitals {
+    uint32_t first, last;
+    int32_t far;
+    uint32_t step;
 };
 
 #include "base/text/tables/normal.inc"
@@ -229,7 +236,7 @@ static void decompose(struct form *f, int32_t code, utf8proc_option_t options)
     int32_t parts[DECOMPOSED_CODES];
     int boundary = 0;
     utf8proc_ssize_t got = 0;
-    if (!IS_IN(whole, code))
+    if (IS_IN(decomposed, code))
         got = utf8proc_decompose_char(code, parts, DECOMPOSED_CODES, options, &boundary);
     if (got < 1 || got > DECOMPOSED_CODES) {
         parts[0] = code;
@@ -288,17 +295,29 @@ bool tec_unicode_nmt_space(uint32_t code)
     return IS_IN(nmt_spaces, code);
 }
 
+/* The one small letter of a code point, or itself. */
+static int32_t small(uint32_t code)
+{
+    size_t low = 0, high = sizeof capitals / sizeof capitals[0];
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (capitals[middle].last < code)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct capitals *c = capitals + low;
+    bool in = low < sizeof capitals / sizeof capitals[0] && c->first <= code &&
+              (code - c->first) % c->step == 0;
+    return (int32_t)code + (in ? c->far : 0);
+}
+
 void tec_unicode_lower_each(struct tec_bytes *out, const char *text, size_t n)
 {
     for (size_t at = 0, bytes; at < n; at += bytes) {
         uint32_t code = tec_utf8_get(text + at, &bytes);
-        int32_t lower[2] = {utf8proc_tolower((utf8proc_int32_t)code), 0x307};
-        for (size_t i = 0; i < sizeof late_lower / sizeof late_lower[0]; i++)
-            if (late_lower[i].first == code)
-                lower[0] = (int32_t)late_lower[i].last;
-        lower[0] = code == 0x130 ? 'i' : lower[0]; /* the one that becomes two */
-        add_code(out, lower[0]);
-        if (code == 0x130)
-            add_code(out, lower[1]);
+        add_code(out, code == 0x130 ? 'i' : small(code));
+        if (code == 0x130) /* the one that becomes two */
+            add_code(out, 0x307);
     }
 }
