@@ -30,6 +30,26 @@ says 's/writes = "obs" }/writes = "obs", spawn = on_change("gaol") }/' "it reads
 says 's/stream "narration"/stream { name = "narration", defualt = "x" }/' "help: did you mean 'default'?"
 says 's/stream "narration"/stream "nar ration"/' 'is stream "nar ration"'
 says 's/metaworld.lua/metaword.lua/' "there is no file 'robots/metaword.lua'" "did you mean 'robots/metaworld.lua'?"
+# A folder that a link leads to is outside: it is not read, and nothing in it is meant.
+away="$W/away"
+mkdir -p "$away" "$W/in/robots" && cp pipelines/robots/metaworld.lua "$away/" && ln -s "$away" "$W/in/robots/out" &&
+    ln -s "$away/metaworld.lua" "$W/in/robots/linked.lua"
+outside() { # outside NAME WORDS: the message has the words, and suggests nothing
+    sed "s|robots/metaworld.lua|$1|" "$W/base.lua" >"$W/in/x.lua" && ! "$T" check "$W/in/x.lua" >"$W/out" 2>&1 &&
+        grep -qF "$2" "$W/out" && ! grep -q "did you mean" "$W/out"
+    ok $? "$1: $2"
+}
+outside robots/out/metaworld.lua "'robots/out/metaworld.lua' is a link, or lies behind one, that leads out of the folder $W/in"
+outside robots/out/metaword.lua "there is no file 'robots/out/metaword.lua' in $W/in"
+outside robots/linkd.lua "there is no file 'robots/linkd.lua' in $W/in"
+python3 -S - "$W/in/robots" <<'PYTHON'
+import sys
+for name in [f"n{i}" for i in range(600)] + ["robtz.lua", "robta.lua", "robtm.lua"]:
+    open(sys.argv[1] + "/" + name, "w").close()
+PYTHON
+sed "s|robots/metaworld.lua|robots/robt.lua|" "$W/base.lua" >"$W/in/x.lua"
+! "$T" check "$W/in/x.lua" >"$W/out" 2>&1 && grep -q "did you mean 'robots/robta.lua'?" "$W/out"
+ok $? "of many names equally near the first by the alphabet"
 says 's/checkpoints.metaworld/checkpoints\/gone/' "help: the checkpoint 'pipelines/checkpoints/gone' is not here"
 says 's/every(1)/every(0)/' "is every(0)" "n counts frames"
 says 's/every(1)/every(1.5)/' "is every(1.5)"

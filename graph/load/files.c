@@ -144,23 +144,39 @@ static bool is_inside(const char *file, const char *folder)
     return inside;
 }
 
-/* The path of a file in the same folder that was probably meant; NULL = none. */
+static bool is_inside_at(struct tec_loader *ld, const char *at, const char *name,
+                         const char *folder)
+{
+    const char *full = tec_arena_printf(ld->scratch, "%s%s", at, name);
+    return full && is_inside(full, folder);
+}
+
+/* The path of a file in the same folder that was probably meant; NULL = none, or a folder of too
+ * many. What lies outside is neither read nor named. Of equally near names it is the first by the
+ * alphabet, in whatever order they come. */
 static const char *nearest_file(struct tec_loader *ld, const char *path, const char *folder)
 {
-    enum { MOST = 256 };
-    const char *names[MOST], *slash = strrchr(path, '/');
-    int n = 0, length = slash ? (int)(slash - path) + 1 : 0;
+    enum { MOST = 1 << 16 }; /* entries, which bounds the time */
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    int length = (int)(name - path), nearest = tec_near_limit(name);
+    char best[NAME_MAX + 1] = "";
     const char *at = tec_arena_printf(ld->scratch, "%s/%.*s", folder, length, path);
-    DIR *dir = at ? opendir(at) : NULL;
-    for (struct dirent *e; dir && n < MOST && (e = readdir(dir));) {
-        const char *name = e->d_name[0] == '.' ? NULL : tec_arena_strdup(ld->scratch, e->d_name);
-        if (name)
-            names[n++] = name;
+    DIR *dir = at && is_inside(at, folder) ? opendir(at) : NULL;
+    int n = 0;
+    for (struct dirent *e; dir && n <= MOST && (e = readdir(dir)); n++) {
+        const char *one = e->d_name;
+        int far = tec_word_distance(name, one, nearest);
+        bool nearer = far < nearest || !best[0] || strcmp(one, best) < 0;
+        if (one[0] == '.' || far == 0 || far > nearest || !nearer || !tec_nearest(name, &one, 1) ||
+            !is_inside_at(ld, at, one, folder))
+            continue;
+        nearest = far;
+        snprintf(best, sizeof best, "%s", one);
     }
     if (dir)
         closedir(dir);
-    const char *near = tec_nearest(path + length, names, n);
-    return near ? tec_arena_printf(ld->scratch, "%.*s%s", length, path, near) : NULL;
+    return best[0] && n <= MOST ? tec_arena_printf(ld->scratch, "%.*s%s", length, path, best)
+                                : NULL;
 }
 
 /* The full path and its folder of `path` beside the file, then under the root. */
@@ -174,6 +190,7 @@ static const char *look_up(struct tec_loader *ld, const char *path, const char *
                  path);
         return NULL;
     }
+    bool outside = false;
     for (int i = 0; i < 2; i++) {
         if (!folders[i])
             continue;
@@ -183,6 +200,13 @@ static const char *look_up(struct tec_loader *ld, const char *path, const char *
         *folder = folders[i];
         if (full && access(full, R_OK) == 0 && is_inside(full, folders[i]))
             return full;
+        outside |= full && access(full, F_OK) == 0 && !is_inside(full, folders[i]);
+    }
+    if (outside) {
+        tec_fail(err, TEC_NOT_FOUND,
+                 "'%.100s' is a link, or lies behind one, that leads out of the folder %s%s%s",
+                 path, folders[0], folders[1] ? " or " : "", folders[1] ? folders[1] : "");
+        return NULL;
     }
     const char *near = nearest_file(ld, path, folders[0]);
     if (!near && folders[1])
