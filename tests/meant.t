@@ -73,6 +73,15 @@ ok $? "a kind of the JSON form"
 
 refuses "is 99, allowed is 1 to 32; policy 'oxygen' has no parameter 'kk', did you mean 'k'?" \
     run pipelines/demo_metaworld.lua --device cpu --random-inputs 1 --policy oxygen --param k=99 --param kk=3
+# Where the line is full it says that there is more, whole, at whatever length.
+name=zz good=0
+for length in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    name=z$name
+    ! "$T" simulate pipelines/demo_metaworld.lua --launch-ms 1 -n 1 --policy oxygen --param $name=1 --param a$name=1 \
+        --param b$name=1 --param c$name=1 --param d$name=1 --param e$name=1 --param f$name=1 --param g$name=1 \
+        --param h$name=1 --param i$name=1 >"$W/out" 2>"$W/err" && grep -qE "'; and more$" "$W/err" || good=1
+done
+ok $good "and more"
 refuses "no policy here has it; did you mean 'k'?" bench pipelines/demo_metaworld.lua --policy oxygen --param kk=3
 refuses "did you mean 'k'?" bench pipelines/demo_metaworld.lua --policy oxygen --sweep kk=3
 refuses "--policy has no meaning here; it is an option of bench, check, graph" profile --policy fill x.lua

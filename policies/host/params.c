@@ -69,7 +69,8 @@ enum tec_status tec_policy_set_param(struct tec_policy *policy, const char *name
     return TEC_OK;
 }
 
-/* Append a mistake to those before it; of what finds no room only that there is more. */
+/* Append a mistake to those before it, as long as room is left to say that there is more; of what
+ * finds none only that. A first one is cut. */
 static void append(struct tec_error *all, const char *mistake)
 {
     static const char more[] = "; and more";
@@ -77,9 +78,12 @@ static void append(struct tec_error *all, const char *mistake)
     bool ended = used >= sizeof more && strcmp(all->message + used - sizeof more + 1, more) == 0;
     if (ended)
         return;
-    bool fits = strlen(mistake) + 2 + sizeof more <= room;
-    snprintf(all->message + used, room, "%s%.*s", fits && used ? "; " : "", (int)room - 3,
-             fits ? mistake : more);
+    bool fits = strlen(mistake) + (used ? 2 : 0) + sizeof more <= room;
+    if (used && !fits)
+        snprintf(all->message + used, room, "%s", more);
+    else
+        snprintf(all->message + used, room, "%s%.*s", used ? "; " : "", (int)(room - sizeof more),
+                 mistake);
 }
 
 enum tec_status tec_host_take_values(struct tec_policy *policy,
