@@ -150,7 +150,7 @@ plain = text.replace(',\n             draft = { model = "quick", tokens = 2 }', 
 assert len(plain) < len(text) - 60
 open(sys.argv[2], "w").write(plain)
 PYTHON
-run a $P/draft_remembers.lua --policy fill && run b "$W/plain.lua" --policy fill &&
+run a $P/draft_remembers.lua --policy oxygen && run b "$W/plain.lua" --policy oxygen &&
     python3 -S "$W/same.py" "$W/a" "$W/b" 12 21 all 2>>"$W/err"
 ok $? "a draft that is the model itself reads what it remembers, too: all that it proposes is kept"
 
