@@ -32,6 +32,11 @@ completes "set status" tectum policy s
 completes "check completion" tectum man c
 completes README.md tectum inspect READ
 completes "cpu cuda" tectum run --device ''
+completes README.md tectum serve --key READ
+for option in "graph --list" "check --explain" "run --embodiment" "explain --frame" "explain --miss" "bench --node" \
+    "serve --host" "bench --sweep" "serve -p" "trace --last" "run --set" "run --param" "run --threads"; do
+    completes "" tectum $option READ
+done
 completes "full small tiny" tectum check --size ''
 completes "edf" tectum run --policy ed
 completes oxygen tectum bench --policy ox

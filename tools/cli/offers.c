@@ -23,27 +23,49 @@ static const char *tiers(struct tec_arena *arena)
     return all;
 }
 
+/* What one of the words of a value stands for: FILE and PATH for any file, FILE.mcap for files that
+ * end so, DIR and FOLDER for folders; another in capitals for something that is no file, and one in
+ * small letters for itself. */
+static void add_word(struct tec_offers *o, const char *word, size_t n, struct tec_arena *arena)
+{
+    size_t bare = strcspn(word, "#,["); /* FILE.json,... and cuda[:N] */
+    n = bare < n ? bare : n;
+    bool file =
+        (n == 4 && strncmp(word, "FILE", n) == 0) || (n == 4 && strncmp(word, "PATH", n) == 0);
+    bool folder =
+        (n == 3 && strncmp(word, "DIR", n) == 0) || (n == 6 && strncmp(word, "FOLDER", n) == 0);
+    if (n > 5 && strncmp(word, "FILE.", 5) == 0)
+        o->ends = tec_arena_strndup(arena, word + 5, n - 5);
+    else if (file)
+        o->ends = "";
+    else if (folder)
+        o->folders = true;
+    else if (n && word[0] >= 'a' && word[0] <= 'z')
+        o->words = tec_arena_printf(arena, "%s%s%.*s", o->words ? o->words : "",
+                                    o->words ? "|" : "", (int)n, word);
+}
+
 struct tec_offers tec_offers_of(const struct tec_option *option, const char *policies,
                                 struct tec_arena *arena)
 {
     const char *value = option->value;
+    struct tec_offers o = {0};
     if (!value || option->type == TEC_OPTION_WORD)
         return (struct tec_offers){.words = value};
+    if (option->type != TEC_OPTION_TEXT)
+        return o;
     if (strcmp(option->name, "policy") == 0)
         return (struct tec_offers){.words = policies, .ends = "lua"};
     if (strcmp(option->name, "tier") == 0)
         return (struct tec_offers){.words = tiers(arena)};
-    if (strcmp(value, "cpu|cuda[:N]") == 0)
-        return (struct tec_offers){.words = "cpu|cuda"};
-    if (strcmp(value, "auto|DIR|off") == 0)
-        return (struct tec_offers){.words = "auto|off", .folders = true};
-    if (strcmp(value, "DIR") == 0 || strcmp(value, "FOLDER") == 0)
-        return (struct tec_offers){.folders = true};
-    if (strncmp(value, "FILE.", 5) == 0 && !strpbrk(value + 5, "#|,"))
-        return (struct tec_offers){.ends = value + 5};
     if (strcmp(option->name, "pipeline") == 0)
         return (struct tec_offers){.ends = "lua|json"};
-    return (struct tec_offers){.ends = option->type == TEC_OPTION_TEXT ? "" : NULL};
+    for (const char *word = value; *word; word += *word == '|') {
+        size_t n = strcspn(word, "|");
+        add_word(&o, word, n, arena);
+        word += n;
+    }
+    return o;
 }
 
 struct tec_offers tec_offers_arguments(const struct tec_command *command)
