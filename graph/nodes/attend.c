@@ -86,6 +86,13 @@ int tec_lower_queries(struct tec_lower *l, const struct tec_attending *t, int x)
     return q;
 }
 
+/* Of which keys and values are made. Projections of a text's are float32 in every plan, and do not
+ * say what the plan keeps so: its queries' matrix does. */
+static const struct tec_matrix *keys_of(const struct tec_attention_weights *w)
+{
+    return w->cross_kv.n ? &w->cross_kv : &w->qkv;
+}
+
 int tec_lower_attend(struct tec_lower *l, const struct tec_attending *t, int q,
                      struct tec_kv_tensors kv, bool round)
 {
@@ -113,7 +120,7 @@ int tec_lower_attend(struct tec_lower *l, const struct tec_attending *t, int q,
     a->round = l->round && round;
     /* As products of bf16 weights have x; where a bf16 plan keeps a tower in float32, nothing of it
      * is in terms. */
-    bool exact = call.bf16 || !l->weights->bf16 || t->weights->qkv.form == TEC_FORM_F32;
+    bool exact = call.bf16 || !l->weights->bf16 || keys_of(t->weights)->form == TEC_FORM_F32;
     a->terms = exact ? 0 : 2;
     a->whole = a->round && t->whole;
     a->bias = t->bias;
