@@ -80,8 +80,8 @@ static enum tec_status find_template(struct tec_secondary_reader *r,
     return TEC_OK;
 }
 
-/* The pictures it reads: those of a robot in the order of its slots, behind those of the robots
- * that it reads before. */
+/* The pictures it reads, of which a pipeline names TEC_MAX_CAMERAS at most: those of a robot in the
+ * order of its slots, behind those of the robots that it reads before. */
 static enum tec_status find_views(struct tec_secondary_reader *r, const struct tec_session *s,
                                   struct tec_arena *arena, struct tec_error *err)
 {
@@ -93,7 +93,7 @@ static enum tec_status find_views(struct tec_secondary_reader *r, const struct t
             continue;
         struct tec_session_view v = {.of = tec_session_whose(s, input)};
         v.slot = tec_observer_slot(v.of->observer, in->name, in->slot);
-        if (v.slot < 0 || r->n_views == TEC_MAX_CAMERAS)
+        if (v.slot < 0)
             return refuse(r, TEC_MALFORMED, "a picture that the robot has no camera for:", in->name,
                           err);
         for (int k = r->n_views - 1; k >= 0; k--)
