@@ -208,10 +208,11 @@ static inline enum gemm_tile_id gemm_few(const enum gemm_tile_id ids[3], const s
     return GEMM_NONE;
 }
 
-/* Whether blocks for the splits are done before as many blocks that walk over them, counted in
- * steps of a tile that multiplies bound: each wave of blocks has what is around its steps, a block
- * of a split its sums to leave and to be added up, and the last one of a tile all of them. So 192
- * tiles on 128 processors take three waves of halves, not two of which the second is half empty. */
+/* Whether a block for each split of a tile is done before one block for each tile that walks over
+ * all its splits, counted in steps of a tile that multiplies bound: each wave of blocks has what is
+ * around its steps, a block of a split its sums to leave and to be added up, and the last one of a
+ * tile all of them. So 192 tiles on 128 processors take three waves of halves, not two of which the
+ * second is half empty. The three numbers are those of a model of the kernel: none was measured. */
 enum { SHARE_AROUND = 2, SHARE_LEFT = 4, SHARE_ADDED = 2 };
 static inline bool gemm_shares(enum gemm_tile_id id, const struct gemm_ask *ask,
                                const struct split *split, const struct tec_cuda_facts *f)
