@@ -45,19 +45,24 @@ def run(a, root):
 
 
 def judge(lines):
-    """pooled, mean, actions compared, those beyond their bound; comparisons beyond theirs, of how many."""
-    ours, theirs, ratios, beyond = [], [], [], 0
+    """pooled, mean, actions compared, those beyond their bound; comparisons beyond theirs, of how many. A tensor that the
+    original's bf16 run makes without an error, or ours, has no ratio."""
+    ours, theirs, ratios, beyond, compared = [], [], [], 0, 0
     for line in lines:
         if not ACTIONS.match(line["check"]):
             continue
         tensor = bounds(line["case"])[line["check"]]
+        compared += 1
         ours.append(line["rms"] / tensor["rms"])
         theirs.append(tensor["err_bf16"]["rms"] / tensor["rms"])
-        ratios.append(line["rms"] / tensor["err_bf16"]["rms"])
+        if tensor["err_bf16"]["rms"] > 0 and line["rms"] > 0:
+            ratios.append(line["rms"] / tensor["err_bf16"]["rms"])
         beyond += not line["ok"]
+    if not any(theirs) or not ratios:
+        sys.exit("no action is compared that the original's bf16 run, and ours, makes with an error")
     square = lambda values: math.sqrt(sum(v * v for v in values) / len(values))
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    return square(ours) / square(theirs), mean, len(ratios), beyond, sum(not l["ok"] for l in lines), len(lines)
+    return square(ours) / square(theirs), mean, compared, beyond, sum(not l["ok"] for l in lines), len(lines)
 
 
 def main():
