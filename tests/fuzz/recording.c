@@ -10,6 +10,7 @@
 #include "tools/record/view_page.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -52,26 +53,68 @@ static void read_flight(const char *path, struct tec_heap *heap)
     tec_flight_close(&f);
 }
 
+/* What has been read is decided again, where its requests live: all of it, and nothing else. */
+static void follow(const struct tec_decided *decided, const struct tec_topology *topology)
+{
+    static struct tec_following f;
+    static struct tec_decision now;
+    static struct tec_request_view rows[TEC_MAX_ROWS];
+    const struct tec_decision *d = &decided->decision;
+    struct tec_frame_view view = {.n_req = d->n_rows, .req = rows};
+    struct tec_error err;
+    char reason[TEC_DECIDED_REASON];
+    f = (struct tec_following){
+        .decided = decided, .otherwise = tec_default_planner, .n_nodes = topology->n_nodes};
+    for (int i = 0; i < d->n_rows; i++)
+        rows[i].id = decided->requests[i];
+    const struct tec_planner p = tec_following_planner(&f);
+    for (int i = 0; i < decided->n_refused; i++)
+        if (p.admit(p.self, &view, &(struct tec_request_view){.id = decided->refused[i].request},
+                    reason) ||
+            !memchr(reason, '\0', sizeof reason))
+            abort();
+    for (int i = 0; i < decided->n_late; i++)
+        if (!p.late(p.self, decided->late[i].session, decided->late[i].request, false))
+            abort();
+    for (int i = 0; i < decided->n_evicted; i++) {
+        view.next_id = decided->evicted[i].arrival;
+        if (p.evict(p.self, &view, 1) >= view.n_req)
+            abort();
+    }
+    tec_planner_default(topology, &view, &now);
+    if (p.plan(p.self, &view, &now, &err) != TEC_OK || !f.followed ||
+        !tec_decision_same(&now, d, topology->n_nodes))
+        abort();
+}
+
 /* What was decided, of a pipeline with a bit of everything; json NULL: in the file from there on.
  */
 static void read_decided(struct tec_mcap_reader *file, const json_t *json)
 {
     static const char *const partitions[] = {"rt", "bg"};
-    static const struct tec_topology topology = {.n_nodes = 3,
-                                                 .nodes = {{.name = "see", .kind = "prefill"},
-                                                           {.name = "act", .kind = "action"},
-                                                           {.name = "talk", .kind = "decode"}},
-                                                 .n_partitions = 2,
-                                                 .partitions = partitions};
+    static const struct tec_topology topology = {
+        .n_nodes = 5,
+        .nodes = {{.name = "see", .kind = "prefill", .slices = 4},
+                  {.name = "act", .kind = "action", .hard = true},
+                  {.name = "talk", .kind = "decode"},
+                  {.name = "recall", .kind = "memory_load"},
+                  {.name = "turn", .kind = "decode", .ring = 1}},
+        .n_k = 2,
+        .k = {1, 4},
+        .n_depth = 2,
+        .depth = {1, 2},
+        .n_rings = 1,
+        .rings = {{.name = "ring", .stages = 2}},
+        .n_partitions = 2,
+        .partitions = partitions};
     static struct tec_decided decided;
     struct tec_error err;
-    bool found;
+    bool found = true;
     enum tec_status status =
         json ? tec_recorded_decided(&decided, json, &topology, &err)
              : tec_recorded_decided_ahead(&decided, &found, file, &topology, &err);
-    if (status == TEC_OK &&
-        (decided.decision.n_rows > TEC_MAX_ROWS || decided.decision.n_seg > TEC_MAX_SEGMENTS))
-        abort();
+    if (status == TEC_OK && found && decided.whole)
+        follow(&decided, &topology);
 }
 
 /* What replay would run. */
