@@ -56,8 +56,8 @@ class Recording:
 
 
 def rewritten(data, topic, change):
-    """The file without its summary, and with what change(object) gives in place of each JSON message of a topic: None
-    leaves it out, bytes are taken as they are."""
+    """The file without its summary, and with what change(object) gives in place of each JSON message of a topic (of others
+    their bytes): None leaves it out, bytes are taken as they are."""
     channels = {}
 
     def changed(records):
@@ -70,7 +70,10 @@ def rewritten(data, topic, change):
             if opcode == 4:
                 channels[struct.unpack_from("<H", body)[0]] = text_at(body, 4)[0]
             if opcode == 5 and channels[struct.unpack_from("<H", body)[0]] == topic:
-                message = change(json.loads(body[22:]))
+                try:
+                    message = change(json.loads(body[22:]))
+                except ValueError:
+                    message = change(bytes(body[22:]))
                 if message is None:
                     continue
                 body = body[:22] + (message if isinstance(message, bytes) else json.dumps(message).encode())

@@ -1,6 +1,7 @@
 /* explain_print.c - a frame, and all misses of a recording, as text and as JSON. */
 #include "tools/record/explain.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { SHOWN = 20 /* misses of a summary */ };
@@ -101,18 +102,82 @@ static size_t count_left_out(const struct tec_flight *f)
     return n;
 }
 
+/* The number of a frame of a session. */
+struct numbered {
+    int64_t session, frame;
+};
+
+static int by_number(const void *left, const void *right)
+{
+    const struct numbered *a = left, *b = right;
+    int order = (a->session > b->session) - (a->session < b->session);
+    return order ? order : (a->frame > b->frame) - (a->frame < b->frame);
+}
+
+/* Numbers that a recording's ticks and frames have, ascending, each once. A dump, and a robot
+ * that runs, have none; NULL: nor is there memory. */
+static struct numbered *numbers_of(struct tec_flight *f, size_t *n)
+{
+    struct tec_mcap_message m;
+    size_t most = 0, all = 0;
+    *n = 0;
+    if (!f->file.data)
+        return NULL;
+    tec_mcap_rewind(&f->file);
+    while (tec_mcap_next(&f->file, &m))
+        most += tec_mcap_is(m.topic, "/tectum/ticks") || tec_mcap_is(m.topic, "/tectum/frames");
+    struct numbered *to = TEC_NEW(&f->arena, most + 1, struct numbered);
+    tec_mcap_rewind(&f->file);
+    while (to && tec_mcap_next(&f->file, &m)) {
+        if (!tec_mcap_is(m.topic, "/tectum/ticks") && !tec_mcap_is(m.topic, "/tectum/frames"))
+            continue;
+        json_t *json = json_loadb((const char *)m.data, m.n, 0, NULL);
+        to[all++] = (struct numbered){json_integer_value(json_object_get(json, "session")),
+                                      json_integer_value(json_object_get(json, "frame"))};
+        json_decref(json);
+    }
+    if (all)
+        qsort(to, all, sizeof *to, by_number);
+    for (size_t i = 0; i < all; i++)
+        if (*n == 0 || by_number(&to[*n - 1], &to[i]) != 0)
+            to[(*n)++] = to[i];
+    return to;
+}
+
+/* How many of them lie in front of this one. */
+static size_t before(const struct numbered *numbers, size_t n, struct numbered one)
+{
+    size_t low = 0;
+    while (low < n) {
+        size_t middle = low + (n - low) / 2;
+        if (by_number(&numbers[middle], &one) < 0)
+            low = middle + 1;
+        else
+            n = middle;
+    }
+    return low;
+}
+
 /* Ticks of a paced run that opened no frame, because the one before was not over: their numbers are
- * those that are missing between two frames of a session. */
-static size_t count_skipped(const struct tec_flight *f)
+ * those that are missing between two frames of a session. Where a tick or a frame has the number,
+ * only its events are missing. */
+static size_t count_skipped(struct tec_flight *f)
 {
     const char *mode = json_string_value(json_object_get(f->about, "mode"));
-    size_t skipped = 0;
+    const struct numbered *numbers = NULL;
+    size_t skipped = 0, n = 0;
     for (size_t i = 1; mode && strcmp(mode, "paced") == 0 && i < f->n_frames; i++) {
-        size_t before = i;
-        while (before > 0 && f->frames[before - 1].session != f->frames[i].session)
-            before--;
-        if (before > 0 && f->frames[i].frame > f->frames[before - 1].frame)
-            skipped += (size_t)(f->frames[i].frame - f->frames[before - 1].frame - 1);
+        const struct tec_flight_frame *now = &f->frames[i], *last = now;
+        while (last > f->frames && (--last)->session != now->session)
+            continue;
+        if (last == now || last->session != now->session || now->frame <= last->frame + 1)
+            continue;
+        if (!numbers)
+            numbers = numbers_of(f, &n);
+        const struct numbered from = {now->session, last->frame + 1},
+                              to = {now->session, now->frame};
+        size_t known = before(numbers, n, to) - before(numbers, n, from);
+        skipped += (size_t)(now->frame - last->frame - 1) - known;
     }
     return skipped;
 }
