@@ -114,7 +114,8 @@ TEST(a_plan_is_given_again_where_the_same_requests_live)
     CHECK_STR(tec_planner_name(&p), "default");
 }
 
-/* Of three rows one had a launch, of eight slices two ran. */
+/* Of three rows one had a launch, of eight slices two ran; those of another prefill were not
+ * planned. */
 TEST(a_frame_that_was_cut_short_is_what_came_of_it)
 {
     static const int64_t requests[] = {6, 100};
@@ -122,7 +123,9 @@ TEST(a_frame_that_was_cut_short_is_what_came_of_it)
         const struct tec_ring_event ring = {.slot = 0};
         begin();
         plan();
-        hear(&tick, (struct tec_event){.kind = TEC_EVENT_START, .node = 0, .slices = 2, .of = 8});
+        hear(&tick, (struct tec_event){
+                        .kind = TEC_EVENT_START, .node = 0, .flag = true, .slices = 2, .of = 8});
+        hear(&tick, (struct tec_event){.kind = TEC_EVENT_START, .node = 0, .slices = 8, .of = 8});
         hear(&tick,
              (struct tec_event){.kind = TEC_EVENT_START, .node = 2, .requests = requests, .n = 2});
         hear(&tick, (struct tec_event){.kind = TEC_EVENT_START,
@@ -179,7 +182,7 @@ TEST(what_has_no_room_is_not_whole)
     end();
     CHECK(!deciding.now.whole && deciding.now.n_refused == TEC_DECIDED_REFUSED);
     begin();
-    for (int i = 0; i <= 2 * TEC_MAX_ROWS; i++)
+    for (int i = 0; i <= TEC_DECIDED_GIVEN_UP; i++)
         shed(&tick, i, "deadline");
     plan();
     end();

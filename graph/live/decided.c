@@ -34,14 +34,14 @@ static void begin(struct tec_deciding *d, const struct tec_event *e)
 static void keep_shed(struct tec_deciding *d, const struct tec_event *e)
 {
     struct tec_decided *now = &d->now;
-    enum { MOST = 2 * TEC_MAX_ROWS };
     /* What is given up behind the plan, the plan says. */
-    bool late = !d->planned && strcmp(e->what, "deadline") == 0;
-    bool evicted = !d->planned && strcmp(e->what, "evicted") == 0;
-    now->whole &= (!late || now->n_late < MOST) && (!evicted || now->n_evicted < MOST);
-    if (late && now->n_late < MOST)
+    bool late = !d->planned && strcmp(e->what, TEC_SHED_LATE) == 0;
+    bool evicted = !d->planned && strcmp(e->what, TEC_SHED_EVICTED) == 0;
+    now->whole &= (!late || now->n_late < TEC_DECIDED_GIVEN_UP) &&
+                  (!evicted || now->n_evicted < TEC_DECIDED_GIVEN_UP);
+    if (late && now->n_late < TEC_DECIDED_GIVEN_UP)
         now->late[now->n_late++] = (struct tec_decided_late){e->request, e->tick->session};
-    if (evicted && now->n_evicted < MOST)
+    if (evicted && now->n_evicted < TEC_DECIDED_GIVEN_UP)
         now->evicted[now->n_evicted++] = (struct tec_decided_eviction){e->request, -1};
 }
 
@@ -94,10 +94,11 @@ static void keep_plan(struct tec_deciding *d, const struct tec_event *e)
     d->planned = true;
 }
 
-/* Sequences of a ring are no requests. */
+/* Sequences of a ring are no requests; a prefill that a draft needs at once is no slice of the
+ * plan. */
 static void keep_launch(struct tec_deciding *d, const struct tec_event *e)
 {
-    if (e->slices > 0 && e->node >= 0)
+    if (e->slices > 0 && e->node >= 0 && e->flag)
         d->slices[e->node] += e->slices;
     for (int k = 0; !e->ring && e->requests && k < e->n; k++)
         for (int i = 0; i < d->now.decision.n_rows; i++)

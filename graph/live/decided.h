@@ -10,7 +10,12 @@
 
 #include "graph/run/launch/events.h"
 
-enum { TEC_DECIDED_REFUSED = 256, TEC_DECIDED_REASON = 32 };
+enum {
+    TEC_DECIDED_REFUSED = 256,
+    TEC_DECIDED_REASON = 32,
+    TEC_DECIDED_GIVEN_UP = 2 * TEC_MAX_ROWS, /* late ones, and as many to make room */
+    TEC_DECIDED_POLICY = 64,
+};
 
 /* A request that was given up for its deadline, when it was that session's turn. */
 struct tec_decided_late {
@@ -34,11 +39,11 @@ struct tec_decided {
     bool whole;    /* there was room for all of it, and a plan was among it */
     int64_t frame; /* the frame and the session of its first tick */
     int session;
-    char policy[64]; /* who was asked; where it failed, the default plan has run */
+    char policy[TEC_DECIDED_POLICY]; /* who was asked; where it failed, the default plan has run */
     int n_late, n_refused, n_evicted;
-    struct tec_decided_late late[2 * TEC_MAX_ROWS];
+    struct tec_decided_late late[TEC_DECIDED_GIVEN_UP];
     struct tec_decided_refusal refused[TEC_DECIDED_REFUSED];
-    struct tec_decided_eviction evicted[2 * TEC_MAX_ROWS];
+    struct tec_decided_eviction evicted[TEC_DECIDED_GIVEN_UP];
     int64_t requests[TEC_MAX_ROWS]; /* [decision.n_rows] whose the rows are, ascending */
     struct tec_decision decision;
 };
@@ -49,7 +54,7 @@ struct tec_deciding {
     int n_nodes;            /* of the topology */
     bool planned, ended;
     bool ran[TEC_MAX_ROWS];    /* of the rows: it had a launch */
-    int slices[TEC_MAX_NODES]; /* that ran of a node's prefills */
+    int slices[TEC_MAX_NODES]; /* that ran of those planned of a node's prefills */
 };
 
 /* Before the first frame. */

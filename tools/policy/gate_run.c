@@ -244,7 +244,7 @@ static void take_event(struct tec_gate_run *r, const struct tec_event *e)
         break;
     case TEC_EVENT_SHED:
         r->unheard +=
-            strcmp(e->what, "deadline") == 0 && find(r, e->request) && !find(r, e->request)->heard;
+            strcmp(e->what, TEC_SHED_LATE) == 0 && find(r, e->request) && !find(r, e->request)->heard;
         settle(r, e->request, true);
         break;
     case TEC_EVENT_FINISH:

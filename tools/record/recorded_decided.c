@@ -98,8 +98,7 @@ static int node_of(struct reading *r, const json_t *from)
 static void read_answers(struct reading *r, struct tec_decided *d, const json_t *json)
 {
     const json_t *items, *one;
-    const int most = 2 * TEC_MAX_ROWS;
-    d->n_late = list(r, json, "late", most, &items);
+    d->n_late = list(r, json, "late", TEC_DECIDED_GIVEN_UP, &items);
     for (int i = 0; i < d->n_late; i++) {
         one = item(r, items, i);
         d->late[i].request = request_of(r, one, "request");
@@ -111,7 +110,7 @@ static void read_answers(struct reading *r, struct tec_decided *d, const json_t 
         d->refused[i].request = request_of(r, one, "request");
         text(r, one, "reason", d->refused[i].reason, sizeof d->refused[i].reason);
     }
-    d->n_evicted = list(r, json, "evicted", most, &items);
+    d->n_evicted = list(r, json, "evicted", TEC_DECIDED_GIVEN_UP, &items);
     for (int i = 0; i < d->n_evicted; i++) {
         one = item(r, items, i);
         d->evicted[i].request = request_of(r, one, "request");

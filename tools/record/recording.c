@@ -27,6 +27,11 @@ static size_t room_of(const struct tec_byte_ring *ring)
     return ring->size - (size_t)(atomic_load_explicit(&ring->tail, memory_order_relaxed) - head);
 }
 
+static void leave_out(struct tec_recording *r)
+{
+    atomic_fetch_add_explicit(&r->lost, 1, memory_order_relaxed);
+}
+
 /* Begin an item of so many bytes; false: it is left out. */
 static bool begin(struct tec_recording *r, enum tec_recorded_kind kind, size_t bytes)
 {
@@ -37,7 +42,7 @@ static bool begin(struct tec_recording *r, enum tec_recorded_kind kind, size_t b
            !atomic_load(&r->over))
         tec_clock_wait(&r->clock, tec_clock_now(&r->clock) + POLL_NS);
     if (room_of(&r->ring) < whole) {
-        atomic_fetch_add_explicit(&r->lost, 1, memory_order_relaxed);
+        leave_out(r);
         return false;
     }
     const struct tec_item_head head = {(uint32_t)kind, (uint32_t)bytes, tec_clock_now(&r->clock)};
@@ -153,6 +158,8 @@ static void put_decided(struct tec_recording *r)
     size_t bytes = sizeof item + tec_recording_decided_parts(parts, &r->deciding.now, &item);
     memcpy(item.depth, d->depth, sizeof item.depth);
     memcpy(item.policy, of->policy, sizeof item.policy);
+    if (!of->whole && !atomic_load_explicit(&r->over, memory_order_relaxed))
+        leave_out(r);
     if (!of->whole || !begin(r, TEC_ITEM_DECIDED, bytes))
         return;
     add(r, &item, sizeof item);

@@ -57,7 +57,7 @@ struct tec_item_decided {
     int64_t frame;
     int session, n_late, n_refused, n_evicted, n_rows, n_nodes, n_recompute, n_seg;
     int depth[TEC_MAX_RINGS];
-    char policy[64];
+    char policy[TEC_DECIDED_POLICY];
 };
 
 /* FRAME: this, and its launches. */

@@ -25,7 +25,7 @@ enum tec_event_kind {
     TEC_EVENT_KV,      /* `what` is done to `kv`: alloc fork append free, and store retrieve update
                           remove batch unbatch; of a memory remember (what was said, by
                           `node`); of a ring alloc flush evict rotate copy gather */
-    TEC_EVENT_START,   /* a launch of `node` */
+    TEC_EVENT_START,   /* a launch of `node`; of a prefill in slices `flag`: by the decision's */
     TEC_EVENT_END,     /* it has ended; `since_ns`: its start */
     TEC_EVENT_RELEASE, /* actions leave; `flag`: after the deadline; `since_ns`: the tick; `done`:
                           how many times their chunk had left before; `k`: observations since it
@@ -43,6 +43,11 @@ enum tec_event_kind {
     TEC_EVENT_UNREAD = TEC_EVENT_FRAME_END + 5,
     TEC_EVENTS
 };
+
+/* `what` of SHED in front of the plan, by the clock and to make room. Texts end with these reasons,
+ * too. */
+#define TEC_SHED_LATE "deadline"
+#define TEC_SHED_EVICTED "evicted"
 
 struct tec_tick;
 struct tec_frame_record;

@@ -296,11 +296,12 @@ void tec_pending_prefill_plan(struct tec_loop *l)
     }
     l->n_turns = l->n_planned = 0;
     for (int i = 0; i < l->n_pending; i++)
-        l->pending[i].now = 0;
+        l->pending[i].now = l->pending[i].planned = 0;
     while ((a = next_of(l, seen))) {
         int more = a->chain->slices - a->done, *rest = &left[tec_chain_index(l, a->chain)];
         seen[a - l->pending] = true;
         a->now = *rest < more ? *rest : more;
+        a->planned = a->now > 0;
         *rest -= a->now;
         if (a->now > 0 || more == 0)
             l->turns[l->n_turns++] = (int)(a - l->pending);
@@ -315,6 +316,7 @@ void tec_pending_prefill_first(struct tec_loop *l, int pending)
     struct tec_pending_prefill *a = pending < 0 ? NULL : &l->pending[pending];
     if (!a || a->now > 0)
         return;
+    a->planned = false;
     a->now = a->chain->slices - a->done;
     l->turns[l->n_turns] = pending;
     tec_schedule_add(l, &tec_scheduled_slice, a->chain, 0, l->n_turns++);
@@ -375,6 +377,7 @@ static void end_slices(struct tec_loop *l, struct tec_scheduled *it)
         tec_loop_tell_launch(l,
                              (struct tec_event){.node = it->chain->prefill_node,
                                                 .request = l->requests[first_row(l, a)].id,
+                                                .flag = a->planned,
                                                 .slices = it->n,
                                                 .of = it->chain->slices},
                              1, it->start_ns, it->end_ns);

@@ -164,7 +164,7 @@ void tec_requests_expire(struct tec_loop *l)
         if (r->ended || !l->o.decoders[r->decoder].sheds)
             continue;
         if (p->late ? p->late(p->self, l->tick->session, r->id, late) : late)
-            tec_requests_shed(l, r, "deadline");
+            tec_requests_shed(l, r, TEC_SHED_LATE);
     }
 }
 
@@ -198,7 +198,7 @@ static void make_room(struct tec_loop *l, int decoder)
         !share_slots(l, l->requests[victim].decoder, decoder) ||
         other_session(l, &l->requests[victim]) || tec_loop_awaits(l, &l->requests[victim]))
         return;
-    tec_requests_shed(l, &l->requests[victim], "evicted");
+    tec_requests_shed(l, &l->requests[victim], TEC_SHED_EVICTED);
     tec_requests_sweep(l);
 }
 

@@ -16,6 +16,7 @@ struct tec_pending_prefill {
     int64_t counted;        /* and its number, as the tick's */
     uint64_t key;           /* as of a prefix */
     int waiting, done, now; /* requests; slices that have run, and that run in this frame */
+    bool planned;           /* as the decision says; else because a draft needs it at once */
     int region, rows;       /* from its first slice on; -1 = none */
     int n, *ids;            /* its prompt: [text_tokens of its plan] */
     bool told;              /* of what it reads, since somebody waited for it */
