@@ -243,8 +243,8 @@ static void take_event(struct tec_gate_run *r, const struct tec_event *e)
         settle(r, e->request, false);
         break;
     case TEC_EVENT_SHED:
-        r->unheard +=
-            strcmp(e->what, TEC_SHED_LATE) == 0 && find(r, e->request) && !find(r, e->request)->heard;
+        r->unheard += strcmp(e->what, TEC_SHED_LATE) == 0 && find(r, e->request) &&
+                      !find(r, e->request)->heard;
         settle(r, e->request, true);
         break;
     case TEC_EVENT_FINISH:
