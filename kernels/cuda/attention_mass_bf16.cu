@@ -228,6 +228,12 @@ template <int MG> struct mass_terms_tile {
         return job.ends[s] > least && from < last && from < job.ends[s];
     }
 
+    /* e^(old - new) is subnormal where tops are 88 apart, so it is applied by its root, twice. */
+    static __device__ __forceinline__ float shrunk(float v, float root)
+    {
+        return times(times(v, root), root);
+    }
+
     /* Raise the tops that are passed, and make smaller what was added up with the old ones. */
     __device__ __forceinline__ void raise(const float s[SN][4], const struct mass_job &job,
                                           const struct mass_part &y, int at)
@@ -252,18 +258,19 @@ template <int MG> struct mass_terms_tile {
             for (int c = 0; c < CG; c++)
                 most = fmaxf(most, sums[i * 8 + c]);
             bool higher = plus(most, -old) > (float)RAISE;
-            factor[i] = higher ? expf(plus(old, -most)) : 1.0F;
+            factor[i] = higher ? expf(times(plus(old, -most), 0.5F)) : 1.0F;
             if (higher) {
+                float *waits = &carry[(at / KEYS & 1) * M + i];
                 top[i] = most;
-                total[i] = times(total[i], factor[i]);
-                carry[(at / KEYS & 1) * M + i] = times(carry[(at / KEYS & 1) * M + i], factor[i]);
+                total[i] = shrunk(total[i], factor[i]);
+                *waits = shrunk(*waits, factor[i]);
             }
         }
         __syncthreads();
         int done = range[0] * M;
         for (int j = (int)threadIdx.x; at > y.begin && j < done; j += THREADS)
             if (factor[j % M] != 1.0F && has_keys(job, j / M, y.begin, at))
-                place[j] = times(place[j], factor[j % M]);
+                place[j] = shrunk(place[j], factor[j % M]);
     }
 
     /* Weights of the block's keys into shared memory, and their sum for each tile of eight. */

@@ -194,6 +194,18 @@ struct tec_attention_args case_recut(struct conform *c, const struct attention_c
     return a;
 }
 
+void case_put_key(struct attention_case *w, int seq, int key, float value)
+{
+    int cols = w->a.kv_heads * w->a.head_dim;
+    uint16_t bits = tec_bf16_bits(value);
+    size_t size = w->bf16 ? sizeof bits : sizeof value;
+    size_t at = (size_t)case_slot(w, seq, key) * (size_t)cols;
+    for (size_t i = at; i < at + (size_t)cols; i++) {
+        w->k[i] = value;
+        memcpy(w->keys + i * size, w->bf16 ? (const void *)&bits : &value, size);
+    }
+}
+
 void case_spoil(struct attention_case *w, struct case_shape s, int from)
 {
     int cols = s.kv_heads * s.dim;

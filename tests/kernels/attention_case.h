@@ -37,6 +37,9 @@ struct attention_case case_build(struct conform *c, struct case_shape s, bool bf
 
 int case_slot(const struct attention_case *w, int seq, int key);
 
+/* All elements of that key become `value`, which bf16 can hold. */
+void case_put_key(struct attention_case *w, int seq, int key, float value);
+
 /* The same rows in another order: row r is row from[r]; from [max_rows] is filled. */
 struct tec_attention_args case_shuffled(struct conform *c, const struct attention_case *w,
                                         int *from);

@@ -312,6 +312,27 @@ static void every_bit(struct conform *c, bool bf16)
     conform_end(c);
 }
 
+/* Scores that rise from block to block by more than e^x of float32 reaches: the weight of the key
+ * between, e^-80, is there all the same. */
+static void rising(struct conform *c, bool bf16)
+{
+    struct case_shape s = {1, 5, 192, 2, 1, 1, CASE_ALL, false, true};
+    struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
+    struct tec_mass_args a = build(c, &w, s.keys);
+    cut_evenly(c, &w, &a, s.keys, 64);
+    w.a.scale = a.scale = 1.0F;
+    w.a.cap = a.cap = 0.0F;
+    for (int key = 0; key < s.keys; key++)
+        case_put_key(&w, 0, key, key == 69 ? 30.0F : key == 130 ? 110.0F : 0.0F);
+    for (int i = 0; i < a.max_rows * a.ldq; i++)
+        w.q[i] = 1.0F;
+    struct conform_call call = call_of(&a);
+    conform_run(c, &call);
+    for (int r = 0; r < a.max_rows; r++)
+        compare(c, &w, &a, r);
+    conform_end(c);
+}
+
 /* Check counts of ranges below none and beyond the most. */
 static void any_count(struct conform *c, bool bf16, int count)
 {
@@ -384,6 +405,7 @@ static void mass(struct conform *c, bool bf16)
     for (int i = 0; i < (c->slow ? 1 : 4); i++)
         mass_shape(c, steep, bf16, CONFORM_NORMAL, true);
     every_bit(c, bf16);
+    rising(c, bf16);
     for (int i = 0; i < (c->slow ? 1 : 4); i++)
         hidden_keys(c, bf16);
     any_count(c, bf16, 0);
