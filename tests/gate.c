@@ -37,10 +37,10 @@ TEST(quantiles_are_by_nearest_rank)
     CHECK_INT(tec_gate_plan_ns(&r, 0.5), ==, 0);
 }
 
-static struct tec_cost_row rows[] = {{"act", 0, 9, 10, 11, 12, 13, 14, 0},
-                                     {"see", 0, 9, 20, 21, 22, 23, 24, 0},
-                                     {"talk", 1, 9, 5, 6, 7, 8, 9, 0},
-                                     {"talk", 4, 9, 6, 7, 8, 9, 10, 0}};
+static struct tec_cost_row rows[] = {{"act", 0, 9, 10, 11, 12, 13, 14, 0, 0},
+                                     {"see", 0, 9, 20, 21, 22, 23, 24, 0, 0},
+                                     {"talk", 1, 9, 5, 6, 7, 8, 9, 0, 0},
+                                     {"talk", 4, 9, 6, 7, 8, 9, 10, 0, 0}};
 static const struct tec_cost_table costs = {.n_rows = 4, .rows = rows, .contention = 1};
 
 static struct tec_topology topology(void)

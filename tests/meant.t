@@ -121,6 +121,9 @@ notes() { # notes WORDS ARGUMENTS...: what a simulation on these costs says of i
     ok $? "simulate $*: ${words:-nothing to say}"
 }
 notes ""
+sed -i '/"act"/s/"n": 9,/"n": 9, "steps": 10,/' "$W/x.costs"
+notes "'act' was measured with 10 steps and has 300 here: measure it again" --set nodes.act.steps=300
+notes "" --set nodes.act.steps=10
 notes "" --threads 1
 notes "measured with 1 thread, used for 2" --threads 2
 notes "measured with tier other, used for ref" --tier ref

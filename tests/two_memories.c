@@ -295,8 +295,8 @@ TEST(two_nodes_that_load_from_one_memory_are_told_the_same)
 
 TEST(each_of_them_has_the_costs_of_its_own_launches)
 {
-    struct tec_cost_row rows[] = {{"keep", 8, 1, 8e6, 8e6, 8e6, 8e6, 8e6, 0},
-                                  {"keep.recall2", 8, 1, 16e6, 16e6, 16e6, 16e6, 16e6, 0}};
+    struct tec_cost_row rows[] = {{"keep", 8, 1, 8e6, 8e6, 8e6, 8e6, 8e6, 0, 0},
+                                  {"keep.recall2", 8, 1, 16e6, 16e6, 16e6, 16e6, 16e6, 0, 0}};
     const struct tec_cost_table costs = {.n_rows = 2, .rows = rows};
     struct tec_pipeline *pipeline;
     struct tec_engine *engine = opened_with(TECTUM_SOURCE "/tests/pipelines/two_load.lua",

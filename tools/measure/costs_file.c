@@ -115,6 +115,18 @@ static void find_without(struct names *without, const struct tec_cost_table *t,
             add_name(without, p->nodes[i].name);
 }
 
+void tec_profile_costs_steps(const struct tec_invocation *call, const struct tec_cost_table *t,
+                             const struct tec_pipeline *p, const char *path)
+{
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        const struct tec_cost_row *row = tec_costs_table_row(t, n->name, 0);
+        if (n->kind == TEC_DECL_ACTION && row && row->steps && n->steps && row->steps != n->steps)
+            tec_say(call, "%s: '%s' was measured with %d steps and has %d here: measure it again",
+                    path, n->name, row->steps, n->steps);
+    }
+}
+
 static enum tec_status compare(struct tec_invocation *call, const struct tec_cost_table *t,
                                const struct tec_pipeline *p, struct tec_error *err)
 {
@@ -137,6 +149,7 @@ static enum tec_status compare(struct tec_invocation *call, const struct tec_cos
     if (t->pipeline && strcmp(t->pipeline, p->name) != 0)
         tec_say(call, "%s: measured on pipeline '%.80s', used for '%s'", path, t->pipeline,
                 p->name);
+    tec_profile_costs_steps(call, t, p, path);
     if (unknown.n)
         tec_say(call, "%s: no node of '%s' is called %s; these rows are not used", path, p->name,
                 unknown.text);

@@ -20,6 +20,11 @@ enum tec_status tec_profile_costs_read(struct tec_cost_table *out,
                                        const struct tec_invocation *call, const char *path,
                                        struct tec_error *err);
 
+/* Say on stderr which action nodes were measured with other steps than this pipeline's file has;
+ * `path` names the table. tec_profile_costs_open has said it. */
+void tec_profile_costs_steps(const struct tec_invocation *call, const struct tec_cost_table *table,
+                             const struct tec_pipeline *pipeline, const char *path);
+
 /* E031 for each hard deadline that the path to its node does not meet at p99: what a frame runs
  * before it, and the node itself. W118 for each text that is begun anew before it has time for its
  * tokens at the median. Nodes without a row count as 0. */

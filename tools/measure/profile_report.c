@@ -39,6 +39,18 @@ static int point_of(const struct tec_profile *p, const struct tec_profile_varian
                                  v->batch);
 }
 
+/* Steps of the action node of that name; 0: there is none, or its head has no steps. */
+static int steps_of(const struct tec_profile *p, const struct tec_profile_variant *v,
+                    const char *node)
+{
+    const struct tec_pipeline *of = p->opened.pipeline;
+    for (int i = 0; i < of->n_nodes; i++)
+        if (of->nodes[i].kind == TEC_DECL_ACTION && strcmp(of->nodes[i].name, node) == 0)
+            return of->nodes[i].steps ? of->nodes[i].steps
+                                      : p->opened.engine->chains[v->model].plan->model->flow.steps;
+    return 0;
+}
+
 static json_t *row_json(const struct tec_profile *p, const struct tec_profile_variant *v,
                         const char *node)
 {
@@ -54,9 +66,13 @@ static json_t *row_json(const struct tec_profile *p, const struct tec_profile_va
         json_object_set_new(point, "percent", json_integer(v->percent));
     if (v->tokens)
         json_object_set_new(point, "tokens", json_integer(v->tokens));
-    return json_pack("{s:s,s:o,s:i,s:f,s:f,s:f,s:f,s:f,s:f}", "node", node, "point", point, "n",
-                     v->samples.n, "min", us_at(v, 0.0), "p50", us_at(v, 0.5), "mean", mean_us(v),
-                     "p99", us_at(v, 0.99), "p999", us_at(v, 0.999), "max", us_at(v, 1.0));
+    json_t *row =
+        json_pack("{s:s,s:o,s:i,s:f,s:f,s:f,s:f,s:f,s:f}", "node", node, "point", point, "n",
+                  v->samples.n, "min", us_at(v, 0.0), "p50", us_at(v, 0.5), "mean", mean_us(v),
+                  "p99", us_at(v, 0.99), "p999", us_at(v, 0.999), "max", us_at(v, 1.0));
+    if (steps_of(p, v, node))
+        json_object_set_new(row, "steps", json_integer(steps_of(p, v, node)));
+    return row;
 }
 
 /* Nodes of which kind a launch is of, all at once; NULL: of its own alone. */

@@ -71,6 +71,7 @@ static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation 
     TEC_TRY(tec_cli_open_simulated(&s->opened, &options, call, o->pipeline, &more, err));
     if (!o->costs)
         TEC_TRY(even_costs(&s->costs, s->opened.pipeline, o->launch_ms * 1e3, call->arena, err));
+    tec_profile_costs_steps(call, &s->costs, s->opened.pipeline, o->costs);
     /* The real time of a call decides nothing here, so that a slow machine cannot change what
      * happens. */
     s->opened.pipeline->guard.hard_us = PATIENCE_US;

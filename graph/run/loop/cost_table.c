@@ -69,6 +69,17 @@ static enum tec_status take_slices(int *out, const json_t *row, const char *wher
     return TEC_OK;
 }
 
+static enum tec_status take_steps(int *out, const json_t *row, const char *where, size_t index,
+                                  struct tec_error *err)
+{
+    const json_t *steps = json_object_get(row, "steps");
+    json_int_t n = json_integer_value(steps);
+    *out = (int)n;
+    if (steps && (!json_is_integer(steps) || n < 1 || n > MAX_POINT))
+        return bad(where, index, err, "not a number of steps under", "steps");
+    return TEC_OK;
+}
+
 static enum tec_status take_row(struct tec_cost_row *out, const json_t *row, const char *where,
                                 size_t index, struct tec_arena *arena, struct tec_error *err)
 {
@@ -77,6 +88,7 @@ static enum tec_status take_row(struct tec_cost_row *out, const json_t *row, con
         return bad(where, index, err, "there is no name under", "node");
     TEC_TRY(take_point(&out->point, row, where, index, err));
     TEC_TRY(take_slices(&out->slices, row, where, index, err));
+    TEC_TRY(take_steps(&out->steps, row, where, index, err));
     TEC_TRY(take_us(&out->min, row, "min", where, index, err));
     TEC_TRY(take_us(&out->p50, row, "p50", where, index, err));
     TEC_TRY(take_us(&out->p99, row, "p99", where, index, err));

@@ -11,8 +11,9 @@
  * slices are per slice and say of how many: { "slices": 24 }. Rows of a memory_load node are per
  * prompt, which it runs in place of the prefill, or per slice; with "percent" at that share of the
  * segments in every layer, without as declared. Rows of a remember node are per launch of so many
- * "tokens"; for a later memory_load node of its memory they are called NODE.LOAD. Further fields
- * are ignored. Read-only after reading: any thread. */
+ * "tokens"; for a later memory_load node of its memory they are called NODE.LOAD. A row of an
+ * action node says with how many "steps". Further fields are ignored. Read-only after reading: any
+ * thread. */
 #ifndef TEC_GRAPH_RUN_LOOP_COST_TABLE_H
 #define TEC_GRAPH_RUN_LOOP_COST_TABLE_H
 
@@ -29,6 +30,7 @@ struct tec_cost_row {
     int64_t n;
     double min, p50, p99, p999, max; /* us */
     int slices;                      /* that the prefill was in; 0 = in one */
+    int steps;                       /* of an action node; 0 = not said */
 };
 
 /* Rows of one node stand together, points ascending. */
