@@ -291,7 +291,7 @@ def decisions_of_a_file_pass_the_gate_of_policies():
              {"recompute": [{"node": "act", "ratios": [0.5] * 129}]}, {"segments": [{"score": "inf"}]}, {"segments": [{}] * 129}]
     for w in wrong:
         p = tectum("replay", changed(path, lambda d: w if isinstance(w, bytes) else {**d, **w}), code=3)
-        said = [x for x in p.stderr.splitlines() if "weights" not in x]
+        said = [x for x in p.stderr.splitlines() if "weights" not in x and "no CUDA device" not in x]
         check(len(said) == 1 and "/tectum/decisions" in said[0], w, p.stderr)
 
 
