@@ -8,6 +8,7 @@
 
 #include "base/text/utf8.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
@@ -17,27 +18,25 @@ struct range {
 
 /* Each `step`th code point of a range, and how far behind it its small letter is. */
 struct capitals {
-    uint32_t first, last;
+    struct range of;
     int32_t far;
     uint32_t step;
 };
 
 #include "base/text/tables/normal.inc"
 
-static bool is_in(const struct range *list, size_t n, uint32_t code)
+static int compare(const void *code, const void *range)
 {
-    size_t low = 0, high = n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (list[middle].last < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < n && list[low].first <= code;
+    uint32_t c = *(const uint32_t *)code;
+    const struct range *r = range;
+    return c < r->first ? -1 : c > r->last;
 }
 
-#define IS_IN(list, code) is_in(list, sizeof(list) / sizeof(list)[0], (uint32_t)(code))
+/* The range of a list, or what begins with one, that a code point lies in; NULL: none. */
+#define FIND(list, code)                                                                          \
+    bsearch(&(uint32_t){(uint32_t)(code)}, list, sizeof(list) / sizeof(list)[0], sizeof(list)[0], \
+            compare)
+#define IS_IN(list, code) (FIND(list, code) != NULL)
 
 /* Marks that came after the reference's tables: it leaves them where they are. */
 static bool is_late_mark(int32_t code)
@@ -229,7 +228,7 @@ static void begin_run(struct form *f, int32_t code)
     add_code(out, code);
 }
 
-#define DECOMPOSED_CODES 24 /* the longest decomposition is 18 */
+enum { DECOMPOSED_CODES = 24 /* the longest decomposition is 18 */ };
 
 static void decompose(struct form *f, int32_t code, utf8proc_option_t options)
 {
@@ -298,18 +297,8 @@ bool tec_unicode_nmt_space(uint32_t code)
 /* The one small letter of a code point, or itself. */
 static int32_t small(uint32_t code)
 {
-    size_t low = 0, high = sizeof capitals / sizeof capitals[0];
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (capitals[middle].last < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct capitals *c = capitals + low;
-    bool in = low < sizeof capitals / sizeof capitals[0] && c->first <= code &&
-              (code - c->first) % c->step == 0;
-    return (int32_t)code + (in ? c->far : 0);
+    const struct capitals *c = FIND(capitals, code);
+    return (int32_t)code + (c && (code - c->of.first) % c->step == 0 ? c->far : 0);
 }
 
 void tec_unicode_lower_each(struct tec_bytes *out, const char *text, size_t n)

@@ -3,6 +3,7 @@
 #include "tools/cli/offers.h"
 
 #include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_POLICIES = 256 };
@@ -82,14 +83,9 @@ struct tec_offers tec_offers_arguments(const struct tec_command *command)
                                                              : ""};
 }
 
-static void sort(const char **names, int n)
+static int by_name(const void *a, const void *b)
 {
-    for (int i = 1; i < n; i++)
-        for (int k = i; k > 0 && strcmp(names[k - 1], names[k]) > 0; k--) {
-            const char *name = names[k];
-            names[k] = names[k - 1];
-            names[k - 1] = name;
-        }
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 const char *tec_offers_policies(const char *root, struct tec_arena *arena)
@@ -110,7 +106,7 @@ const char *tec_offers_policies(const char *root, struct tec_arena *arena)
     }
     if (dir)
         closedir(dir);
-    sort(names, n);
+    qsort(names, (size_t)n, sizeof names[0], by_name);
     for (int i = 0; all && i < n; i++)
         all = tec_arena_printf(arena, "%s%s%s", all, i ? "|" : "", names[i]);
     return all ? all : "";

@@ -51,11 +51,13 @@ static enum tec_status keep_former(const struct tec_opened *opened, const char *
     if (stat(path, &there) != 0 || !S_ISREG(there.st_mode) || there.st_size == 0)
         return TEC_OK;
     if (!free_name(path, former, sizeof former))
-        return tec_fail(err, TEC_IO, "--record: %s is there, and so are all of %d names beside it",
-                        path, FORMER);
+        return tec_fail(
+            err, TEC_IO,
+            "--record: %s and %d earlier recordings are there: delete those that you do not need",
+            path, FORMER);
     if (rename(path, former) != 0)
         return tec_fail(err, TEC_IO, "--record: %s: %s", path, strerror(errno));
-    tec_say(opened->call, "the recording of before is %s now", former);
+    tec_say(opened->call, "the recording that was there is %s now", former);
     return TEC_OK;
 }
 

@@ -69,7 +69,7 @@ def main():
              *table("bert_marks", "Marks that BertNormalizer drops with strip_accents.", ranges(dropped(bert))),
              *table("decomposed", "What has a decomposition, of either kind.", ranges(decomposed())),
              *table("capitals", "What Lowercase makes one other letter of.", lower(), "capitals",
-                    "{{0x{:X}, 0x{:X}, {}, {}}}"),
+                    "{{{{0x{:X}, 0x{:X}}}, {}, {}}}"),
              *table("nmt_dropped", "What Nmt drops.", ranges(dropped(nmt))),
              *table("nmt_spaces", "What Nmt makes a space.", ranges(spaced))]
     with open(sys.argv[1] + "/normal.inc", "w", encoding="ascii") as file:

@@ -1,4 +1,4 @@
--- A valid graph that this release does not run: a prompt of more texts than there is room for.
+-- More texts in a prompt than there is room for.
 local inputs, reads = {}, {}
 for i = 1, 9 do
   reads[i] = "text" .. i
