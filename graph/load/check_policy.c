@@ -61,8 +61,9 @@ void tec_check_superseded(struct tec_loader *ld)
     for (int i = 0; i < p->n_nodes; i++) {
         struct tec_decl_node *n = &nodes[i];
         int64_t frames = tec_pipeline_superseded(p, n), made = tec_pipeline_superseded_tokens(p, n);
-        if (frames)
-            n->where_tokens = tec_where_field(ld, &ld->nodes[i], "max_tokens");
+        if (!frames)
+            continue;
+        n->where_tokens = tec_where_field(ld, &ld->nodes[i], "max_tokens");
         if (made >= n->max_tokens)
             continue;
         int most = (int)(made / frames);

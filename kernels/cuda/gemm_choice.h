@@ -220,7 +220,8 @@ static inline bool gemm_shares(enum gemm_tile_id id, const struct gemm_ask *ask,
     int tiles = gemm_tile_count(id, ask->rows, ask->places), step = gemm_tiles[id].k / 16;
     long long walk = ceil_div(split->blocks, step) + SHARE_AROUND;
     long long part = split->each / step + SHARE_AROUND + SHARE_LEFT;
-    return ceil_div(tiles * split->count, f->processors) * part + SHARE_ADDED * split->count <
+    long long added = SHARE_ADDED * (long long)split->count;
+    return ceil_div(tiles * split->count, f->processors) * part + added <
            ceil_div(tiles, f->processors) * walk;
 }
 
