@@ -38,12 +38,6 @@ static const struct tec_chain *small_of(const struct tec_loop *l, const struct t
     return &l->chains[d->draft - 1];
 }
 
-bool tec_loop_drafts(const struct tec_loop *l, int decoder)
-{
-    const struct tec_decoder *d = &l->o.decoders[decoder];
-    return d->draft > 0 && l->chains[d->chain].executor->verifies;
-}
-
 /* --- lives ----------------------------------------------------------------------------------- */
 
 static void tell_prefix(const struct tec_loop *l, const struct tec_request *r, const char *what,

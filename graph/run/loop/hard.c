@@ -2,106 +2,11 @@
  *
  * The items of a chain in frames: actions on an earlier prefix, a region for the new one, prefills
  * of all sessions, then the actions behind them, and the texts that hard nodes wait for. */
-#include "graph/run/loop/kept_chunks.h"
+#include "graph/run/loop/acting.h"
 #include "graph/run/loop/measure.h"
-#include "graph/run/loop/state.h"
 #include "graph/run/loop/state_rings.h"
 #include "graph/run/loop/state_texts.h"
 #include "graph/run/loop/tell.h"
-
-/* Is an action node left in the frame by its decision? */
-static bool decided(const struct tec_loop *l, int action)
-{
-    return !tec_loop_leaves_out(l, l->o.actions[action].node);
-}
-
-/* Does it run in this frame? */
-static bool acts(const struct tec_loop *l, int action)
-{
-    return decided(l, action) && !tec_kept_chunk_of(l, action);
-}
-
-/* Does its newest chunk leave again, because it does not run? */
-static bool goes_on(const struct tec_loop *l, int action)
-{
-    return decided(l, action) && tec_kept_chunk_of(l, action);
-}
-
-/* Does the one that goes with the prefill? */
-static bool frame_acts(const struct tec_loop *l, const struct tec_chain *c)
-{
-    const struct tec_plan_spec *s = &c->plan->spec;
-    return s->n_actions && s->frame_action >= 0 && acts(l, c->acts[0]);
-}
-
-static bool in_frame(const struct tec_loop *l, const struct tec_chain *c, int action)
-{
-    return l->o.actions[action].at == c->plan->spec.frame_action;
-}
-
-/* Before the first prefix there is none of an earlier frame. */
-static bool runs_early(const struct tec_loop *l, const struct tec_chain *c, int action)
-{
-    return l->o.actions[action].prev && c->prefix.region >= 0 && acts(l, action);
-}
-
-/* Are there keys for it, or will there be when the texts that it waits for are made? */
-static bool has_keys(const struct tec_loop *l, int action)
-{
-    const struct tec_action *a = &l->o.actions[action];
-    int first = a->waits_for - 1;
-    bool said = first >= 0 && (a->texts >> first & 1U) && tec_loop_says(l, first);
-    return !a->texts || a->or_prefix || said || tec_loop_text_keys_of(l, action);
-}
-
-bool tec_loop_runs_late(const struct tec_loop *l, const struct tec_chain *c, int action)
-{
-    return !l->o.actions[action].prev && !in_frame(l, c, action) && acts(l, action) &&
-           has_keys(l, action);
-}
-
-int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c)
-{
-    int n = frame_acts(l, c);
-    for (int i = 0; i < c->n_actions; i++)
-        n += runs_early(l, c, c->acts[i]) || tec_loop_runs_late(l, c, c->acts[i]) ||
-             goes_on(l, c->acts[i]);
-    return n;
-}
-
-void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t captured_ns)
-{
-    struct tec_action_record *a = &l->record.actions[action];
-    a->release_ns = tec_loop_now(l);
-    a->seen = seen;
-    a->captured_ns = captured_ns;
-    a->age_us = (a->release_ns - captured_ns) / 1000;
-    a->slack_us = a->deadline_ns >= 0 ? (a->deadline_ns - a->release_ns) / 1000 : 0;
-    a->missed = a->deadline_ns >= 0 && a->release_ns > a->deadline_ns;
-    if (l->o.released)
-        l->o.released(l->o.user, action, l->chains[l->o.actions[action].chain].chunk, &l->record);
-}
-
-void tec_loop_leave_actions_out(struct tec_loop *l)
-{
-    for (int i = 0; i < l->o.n_actions; i++) {
-        struct tec_action_record *a = &l->record.actions[i];
-        int node = l->o.actions[i].node;
-        int64_t now = tec_loop_now(l);
-        if (decided(l, i))
-            continue;
-        l->record.to_come = l->actions_due + tec_rings_to_come(l, NULL);
-        a->left_out = true;
-        tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_LEFT_OUT,
-                                            .node = node,
-                                            .request = -1,
-                                            .t_ns = now,
-                                            .flag = a->deadline_ns >= 0 && now > a->deadline_ns,
-                                            .what = l->decision.nodes[node].reason});
-        if (l->o.released)
-            l->o.released(l->o.user, i, NULL, &l->record);
-    }
-}
 
 /* The chunk of the session whose turn it is: of the launch's observation i. False: the device has
  * failed on the way, and what came are no actions. */
@@ -210,7 +115,8 @@ const struct tec_scheduled_kind tec_scheduled_open = {.next = next_open};
 /* Is the action that goes with the prefill left out of this frame? */
 static bool leaves_out(const struct tec_loop *l, const struct tec_chain *c)
 {
-    return c->plan->spec.n_actions > 0 && c->plan->spec.frame_action >= 0 && !frame_acts(l, c);
+    return c->plan->spec.n_actions > 0 && c->plan->spec.frame_action >= 0 &&
+           !tec_loop_frame_acts(l, c);
 }
 
 /* Where nothing else ever reads its keys, the prefill rests with the action. */
@@ -261,7 +167,7 @@ static void settle_prefix(struct tec_loop *l, struct tec_scheduled *it)
     const int *who = l->seen + it->first;
     int n = it->n, padded = n > 1 ? tec_plan_part(c->plan, TEC_PART_FRAME, n)->batch : 1;
     int64_t seen = r->mark_ns[TEC_MARK_PREFILL], acted = r->mark_ns[TEC_MARK_ACTION];
-    bool action = frame_acts(l, c);
+    bool action = tec_loop_frame_acts(l, c);
     tec_loop_turn(l, who[0]);
     tec_pictures_keep(c, tec_pictures_of(l, &l->observed->input->prefix));
     for (int i = 0; i < n && action; i++) {
@@ -293,10 +199,10 @@ const struct tec_scheduled_kind tec_scheduled_prefix = {.next = next_prefix,
 static bool add_early(struct tec_loop *l, struct tec_chain *c, int who)
 {
     for (int i = 0; i < c->n_actions; i++)
-        if (goes_on(l, c->acts[i]))
+        if (tec_loop_goes_on(l, c->acts[i]))
             tec_schedule_add(l, &tec_scheduled_again, c, who, c->acts[i]);
     for (int i = 0; i < c->n_actions; i++)
-        if (runs_early(l, c, c->acts[i]))
+        if (tec_loop_runs_early(l, c, c->acts[i]))
             tec_schedule_add(l, &tec_scheduled_action, c, who, c->acts[i]);
     if (!tec_loop_prefills(l, c) || rests(l, c))
         return false;
@@ -310,7 +216,7 @@ static void add_late(struct tec_loop *l, struct tec_chain *c, int who)
 {
     for (int i = 0; i < c->n_actions; i++) {
         const struct tec_action *a = &l->o.actions[c->acts[i]];
-        if (a->prev || in_frame(l, c, c->acts[i]) || goes_on(l, c->acts[i]))
+        if (a->prev || tec_loop_in_frame(l, c, c->acts[i]) || tec_loop_goes_on(l, c->acts[i]))
             continue;
         if (a->waits_for && c->says)
             tec_loop_add_texts(l, c, who, c->acts[i]);

@@ -5,8 +5,7 @@
  * only after the actions. The frame holds a reference to its prefix region until its end, so a
  * request that pins it never finds it overwritten. What runs is in schedule.c, the rest of a frame
  * in decide.c, requests.c and account.c. */
-#include "graph/run/loop/kept_chunks.h"
-#include "graph/run/loop/state.h"
+#include "graph/run/loop/acting.h"
 #include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/state_rings.h"
 #include "graph/run/loop/state_texts.h"

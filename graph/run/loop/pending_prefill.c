@@ -1,10 +1,9 @@
 /* pending_prefill.c - prefills that are not in frames: requests wait until theirs has had its turn,
- * in slices that fill what hard work leaves over. One at a time is begun and not done.
+ * in slices that fill what hard work leaves over (slices.c). One at a time is begun and not done.
  *
  * Such a prefill is of the frame in which its requests were born. One with a trigger of its own is
  * of the observation that the trigger came with: it is held for all requests until the next one,
  * and runs when the first of them waits for it. */
-#include "graph/run/loop/measure.h"
 #include "graph/run/loop/state.h"
 #include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/state_texts.h"
@@ -72,7 +71,7 @@ static void keep_pictures(struct tec_pending_prefill *a, const struct tec_prefix
     }
 }
 
-static struct tec_chain_input input_of(const struct tec_pending_prefill *a)
+struct tec_chain_input tec_pending_prefill_input(const struct tec_pending_prefill *a)
 {
     struct tec_chain_input in = {
         .prefix = {.n_pictures = a->n_pictures, .n_text = a->n, .ids = a->ids},
@@ -154,7 +153,7 @@ static void drop(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_n
 
 /* Nobody waits any more for what is begun: the next one begins with its first slice. So does one
  * that is held and is not whole. */
-static void leave(struct tec_loop *l, int *pending, int64_t at_ns)
+void tec_pending_prefill_had(struct tec_loop *l, int *pending, int64_t at_ns)
 {
     if (*pending < 0)
         return;
@@ -166,8 +165,8 @@ static void leave(struct tec_loop *l, int *pending, int64_t at_ns)
 
 void tec_pending_prefill_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns)
 {
-    leave(l, &r->pending, at_ns);
-    leave(l, &r->draft.pending, at_ns);
+    tec_pending_prefill_had(l, &r->pending, at_ns);
+    tec_pending_prefill_had(l, &r->draft.pending, at_ns);
 }
 
 /* --- those that are held --------------------------------------------------------------------- */
@@ -234,8 +233,8 @@ int tec_pending_prefill_left(const struct tec_loop *l, const struct tec_request 
     return a ? a->chain->slices - a->done : 0;
 }
 
-static bool waits_for(const struct tec_loop *l, const struct tec_request *r,
-                      const struct tec_pending_prefill *a)
+bool tec_pending_prefill_is_of(const struct tec_loop *l, const struct tec_request *r,
+                               const struct tec_pending_prefill *a)
 {
     int at = (int)(a - l->pending);
     return !r->ended && (r->pending == at || r->draft.pending == at);
@@ -244,11 +243,12 @@ static bool waits_for(const struct tec_loop *l, const struct tec_request *r,
 /* --- whose turn it is ------------------------------------------------------------------------ */
 
 /* The row of its first request in the order of launches. */
-static int first_row(const struct tec_loop *l, const struct tec_pending_prefill *a)
+int tec_pending_prefill_row(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
     int first = -1;
     for (int i = 0; i < l->n_live; i++)
-        if (waits_for(l, &l->requests[i], a) && (first < 0 || tec_loop_before(l, i, first)))
+        if (tec_pending_prefill_is_of(l, &l->requests[i], a) &&
+            (first < 0 || tec_loop_before(l, i, first)))
             first = i;
     return first;
 }
@@ -260,12 +260,12 @@ static bool sooner(const struct tec_loop *l, const struct tec_pending_prefill *a
 {
     if (whole(a) != whole(b) || begun(a) != begun(b))
         return whole(a) || (begun(a) && !whole(b));
-    int x = first_row(l, a), y = first_row(l, b);
+    int x = tec_pending_prefill_row(l, a), y = tec_pending_prefill_row(l, b);
     return tec_loop_before(l, x, y) || (!tec_loop_before(l, y, x) && x < y);
 }
 
 /* Does a hard text wait for it? Then it is whole in the frame of that text, and no turn of it is
- * planned (tec_pending_prefill_first). */
+ * planned (tec_slices_first). */
 static bool comes_first(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
     for (int i = 0; i < l->n_live; i++)
@@ -280,7 +280,8 @@ static struct tec_pending_prefill *next_of(struct tec_loop *l, const bool *seen)
     struct tec_pending_prefill *best = NULL;
     for (int i = 0; i < l->n_pending; i++)
         if (l->pending[i].waiting > 0 && !seen[i] && !comes_first(l, &l->pending[i]) &&
-            first_row(l, &l->pending[i]) >= 0 && (!best || sooner(l, &l->pending[i], best)))
+            tec_pending_prefill_row(l, &l->pending[i]) >= 0 &&
+            (!best || sooner(l, &l->pending[i], best)))
             best = &l->pending[i];
     return best;
 }
@@ -311,17 +312,6 @@ void tec_pending_prefill_plan(struct tec_loop *l)
     }
 }
 
-void tec_pending_prefill_first(struct tec_loop *l, int pending)
-{
-    struct tec_pending_prefill *a = pending < 0 ? NULL : &l->pending[pending];
-    if (!a || a->now > 0)
-        return;
-    a->planned = false;
-    a->now = a->chain->slices - a->done;
-    l->turns[l->n_turns] = pending;
-    tec_schedule_add(l, &tec_scheduled_slice, a->chain, 0, l->n_turns++);
-}
-
 bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r)
 {
     const int both[] = {r->pending, r->draft.pending};
@@ -332,135 +322,6 @@ bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_reques
     }
     return ready;
 }
-
-/* --- running --------------------------------------------------------------------------------- */
-
-static void open_region(struct tec_loop *l, struct tec_pending_prefill *a,
-                        const struct tec_prefix_input *prompt)
-{
-    a->region = tec_kv_pool_take(&a->chain->plan->prefixes);
-    a->rows = tec_prefix_rows(a->chain->plan, prompt);
-    tec_loop_tell_prefix(l, "alloc", a->chain, a->rows, tec_loop_now(l));
-}
-
-/* Its requests have their prefix. */
-static void hand_over(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_ns)
-{
-    int at = (int)(a - l->pending);
-    for (int i = 0; i < l->n_live; i++) {
-        struct tec_request *r = &l->requests[i];
-        if (!waits_for(l, r, a))
-            continue;
-        if (r->draft.pending == at) {
-            tec_draft_start(l, r, a, at_ns);
-            leave(l, &r->draft.pending, at_ns);
-            continue;
-        }
-        tec_kv_pool_pin(&a->chain->plan->prefixes, a->region);
-        tec_loop_tell_kv(l, "fork", r, a->rows, at_ns);
-        tec_requests_store(l, r, a->region, at_ns);
-        leave(l, &r->pending, at_ns);
-    }
-}
-
-static struct tec_pending_prefill *prefill_of(struct tec_loop *l, const struct tec_scheduled *it)
-{
-    return &l->pending[l->turns[it->of]];
-}
-
-/* This frame's slices have run: they are told as one, and a whole prefill is handed over. One at a
- * time is begun and not done, so behind one that is not whole no other has its turn. */
-static void end_slices(struct tec_loop *l, struct tec_scheduled *it)
-{
-    struct tec_pending_prefill *a = prefill_of(l, it);
-    if (it->n > 0)
-        tec_loop_tell_launch(l,
-                             (struct tec_event){.node = it->chain->prefill_node,
-                                                .request = l->requests[first_row(l, a)].id,
-                                                .flag = a->planned,
-                                                .slices = it->n,
-                                                .of = it->chain->slices},
-                             1, it->start_ns, it->end_ns);
-    a->now = 0;
-    if (a->done == a->chain->slices)
-        hand_over(l, a, tec_loop_now(l));
-    else
-        l->n_turns = 0;
-}
-
-/* As many slices as this frame has for it, or until one has to wait. */
-static bool next_slice(struct tec_loop *l, struct tec_scheduled *it)
-{
-    struct tec_pending_prefill *a = it->of < l->n_turns ? prefill_of(l, it) : NULL;
-    if (!a || (it->at == 0 && (tec_loop_failed(l) || a->waiting == 0 || first_row(l, a) < 0)))
-        return false;
-    if (it->at > 0 && it->at < a->now && tec_loop_yields(l)) {
-        a->now = it->at;
-        l->record.cut = true;
-    }
-    if (it->at == a->now) {
-        end_slices(l, it);
-        return false;
-    }
-    l->pending_input = input_of(a);
-    if (a->region < 0) {
-        open_region(l, a, &l->pending_input.prefix);
-        tec_loop_recompute(l, it->chain, a->memory);
-    }
-    *it->launch = (struct tec_launch){
-        .kind = TEC_LAUNCH_slice,
-        .slice = {.of = {a->region, &l->pending_input, tec_pictures_known(it->chain, &a->seen)},
-                  .at = a->done}};
-    return true;
-}
-
-static void fail_slice(struct tec_loop *l, struct tec_scheduled *it)
-{
-    (void)it;
-    l->n_turns = 0;
-}
-
-/* Where the rows of its pictures were there, the slices that would make them are left out; else
- * behind these slices its own are there. */
-static void share_pictures(struct tec_pending_prefill *a, const struct tec_scheduled *it)
-{
-    const struct tec_slice_launch *slice = &it->launch->slice;
-    int towers = tec_plan_part(it->chain->plan, TEC_PART_PREFIX, 0)->picture_slices;
-    if (slice->at == 0)
-        a->known = slice->of.known;
-    if (slice->at == 0 && a->known && towers > 1)
-        a->done = towers;
-    if (slice->at == towers && !a->known)
-        tec_pictures_keep(it->chain, a->seen);
-    int left = a->chain->slices - a->done;
-    a->now = a->now < it->at + 1 + left ? a->now : it->at + 1 + left;
-}
-
-static void settle_slice(struct tec_loop *l, struct tec_scheduled *it)
-{
-    struct tec_pending_prefill *a = prefill_of(l, it);
-    const struct tec_replay *r = &it->launch->replay;
-    enum tec_slice state = it->launch->slice.state;
-    if (tec_loop_failed(l)) {
-        fail_slice(l, it);
-        return;
-    }
-    a->done = state == TEC_SLICE_AGAIN ? 0 : a->done + (state == TEC_SLICE_DONE);
-    if (state == TEC_SLICE_DONE) {
-        tec_loop_measure(l, a->chain, TEC_COST_PREFILL, 0, 1, 1, r->end_ns - r->start_ns);
-        share_pictures(a, it);
-    }
-    if (state == TEC_SLICE_LATER) {
-        a->now = it->at + 1;
-        l->record.cut = true;
-        return;
-    }
-    it->start_ns = it->n++ ? it->start_ns : r->start_ns;
-    it->end_ns = r->end_ns;
-}
-
-const struct tec_scheduled_kind tec_scheduled_slice = {
-    .next = next_slice, .settle = settle_slice, .fail = fail_slice, .always = true};
 
 const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l,
                                                            const struct tec_chain *c, int session)

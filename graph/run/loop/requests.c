@@ -256,11 +256,6 @@ static void refuse(struct tec_loop *l, const struct tec_request *r, struct tec_a
     }
 }
 
-int *tec_request_prompt(const struct tec_loop *l, const struct tec_request *r)
-{
-    return l->prompts + (ptrdiff_t)r->request_slot * l->prompt_tokens;
-}
-
 /* Its own prompt outlives the frame that it came with. */
 static void take_prompt(struct tec_loop *l, struct tec_request *r)
 {

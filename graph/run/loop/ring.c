@@ -4,6 +4,7 @@
  *
  * Slots: with rotation a sequence keeps the slot of its turn, and the ring turns by counting. With
  * shifting the slot is the stage, and tokens are moved after every forward, oldest first. */
+#include "graph/run/loop/acting.h"
 #include "graph/run/loop/measure.h"
 #include "graph/run/loop/ring_own.h"
 #include "graph/run/loop/state_texts.h"
@@ -404,8 +405,9 @@ const struct tec_scheduled_kind tec_scheduled_leave = {.next = next_leave, .alwa
 
 static void open_frame(struct tec_loop *l, struct tec_ring_state *ring)
 {
-    if (l->input)
-        tec_loop_hear(l, ring->chain);
+    const struct tec_chain_input *in = l->input ? tec_loop_hear(l, ring->chain) : NULL;
+    if (in && (tec_loop_news(&ring->given, in, l->input->episode) & 1U) && ring->flushes)
+        tec_ring_flush(l, ring); /* what was said is an instruction as any other */
     ring->ran = true;
     ring->who = l->turn;
     ring->input = l->input ? tec_chain_input(l, ring->chain, l->input) : NULL;

@@ -267,6 +267,25 @@ static inline struct tec_chain *tec_chain_of(const struct tec_loop *l, const str
     return &l->chains[tec_chain_at(l, r)];
 }
 
+/* Where a request's own prompt is kept: [prompt_tokens]. */
+static inline int *tec_request_prompt(const struct tec_loop *l, const struct tec_request *r)
+{
+    return l->prompts + (ptrdiff_t)r->request_slot * l->prompt_tokens;
+}
+
+/* Is it a hard text? */
+static inline bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r)
+{
+    return l->o.decoders[r->decoder].awaited;
+}
+
+/* Do a decoder's launches look at drafts? */
+static inline bool tec_loop_drafts(const struct tec_loop *l, int decoder)
+{
+    const struct tec_decoder *d = &l->o.decoders[decoder];
+    return d->draft > 0 && l->chains[d->chain].executor->verifies;
+}
+
 static inline int tec_chain_index(const struct tec_loop *l, const struct tec_chain *c)
 {
     return (int)(c - l->chains);
@@ -341,8 +360,6 @@ enum tec_status tec_own_frames_create(struct tec_loop *l, struct tec_error *err)
 /* requests.c: the manager's operations on requests (store, retrieve, update, remove; batching is a
  * list of rows), admission, texts. */
 bool tec_requests_cancel(struct tec_loop *l, int64_t id); /* whether it was alive */
-/* Where its own prompt is kept: [prompt_tokens]. */
-int *tec_request_prompt(const struct tec_loop *l, const struct tec_request *r);
 void tec_requests_expire(struct tec_loop *l);
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask); /* ask NULL: own */
 /* Its row, on the frame's prefix, one of its own, or the one it waited for, in `region`. */
@@ -375,6 +392,9 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
  * nodes' priorities, then by their own? */
 bool tec_loop_leaves_out(const struct tec_loop *l, int node);
 bool tec_loop_before(const struct tec_loop *l, int a, int b);
+/* What it says of a prompt of segments that is begun now, to who begins it; NULL: of none. */
+void tec_loop_recompute(const struct tec_loop *l, const struct tec_chain *c,
+                        const struct tec_memory_prompt *prompt);
 
 /* decide.c: the policy's decision for this frame, and the jobs that it comes to. */
 void tec_loop_plan(struct tec_loop *l);
@@ -382,15 +402,10 @@ void tec_loop_plan(struct tec_loop *l);
 /* texts.c: the key of the texts that begin a chain's prefill where they change. */
 uint64_t tec_loop_key(const struct tec_loop *l, const struct tec_chain *c);
 
-/* The frame's decision about a prompt of segments that is begun now; NULL: about none. */
-void tec_loop_recompute(const struct tec_loop *l, const struct tec_chain *c,
-                        const struct tec_memory_prompt *prompt);
-
 /* drafts.c: requests whose tokens a second model proposes. */
 void tec_draft_start(struct tec_loop *l, struct tec_request *r, const struct tec_pending_prefill *a,
                      int64_t at_ns); /* its prefill has run */
 void tec_draft_end(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
-bool tec_loop_drafts(const struct tec_loop *l, int decoder); /* its launches look at drafts */
 /* Run a job of requests that have drafts: every row advances as by k steps of decode. */
 void tec_drafts_run(struct tec_loop *l, struct tec_launch *job, const int *rows);
 void tec_drafts_warm(struct tec_loop *l);
@@ -409,14 +424,6 @@ bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c);
 void tec_loop_drop_prefix(struct tec_loop *l, struct tec_chain *c);
 
 /* hard.c: prefill and actions. soft.c: new requests stored, launches run and settled. */
-/* Chunks that the hard nodes of a chain make in this frame. */
-int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c);
-/* Tells which actions the decision leaves out of the frame of the session whose turn it is. */
-void tec_loop_leave_actions_out(struct tec_loop *l);
-/* The chunk of an action node in its chain's leaves: of the observation of frame `seen`. */
-void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t captured_ns);
-/* Does an action node run on this frame's prefix, or on a text, and are its keys there? */
-bool tec_loop_runs_late(const struct tec_loop *l, const struct tec_chain *c, int action);
 /* The items of a chain in frames that is no ring; those of language. */
 void tec_loop_add_hard(struct tec_loop *l, struct tec_chain *c);
 void tec_loop_add_soft(struct tec_loop *l, bool observed);

@@ -6,13 +6,14 @@
 #include "graph/run/loop/state.h"
 
 /* texts.c: a finished text that prefills read becomes a version of its stream; what a prefill of
- * this frame reads is recorded and told; the prompt of one that waits, when its text is said. */
+ * this frame reads is recorded and told; the prompt of one that waits, when its text is said: what
+ * it reads then, NULL where it waits for none. */
 void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
 void tec_loop_read_text(struct tec_loop *l, const struct tec_chain *c);
 void tec_loop_tell_reads(struct tec_loop *l, const struct tec_chain *c,
                          const struct tec_text_read *reads);
 void tec_loop_tell_unread(struct tec_loop *l); /* which the observation could not read */
-void tec_loop_hear(struct tec_loop *l, struct tec_chain *c);
+const struct tec_chain_input *tec_loop_hear(struct tec_loop *l, struct tec_chain *c);
 /* Which texts of an input are new, of an episode's first one all: bit 0, any; bit 1 + i,
  * that one. Asked once a frame, as it updates the record of those seen. */
 unsigned tec_loop_news(struct tec_text_given *given, const struct tec_chain_input *input,
@@ -29,12 +30,9 @@ bool tec_loop_text_keys_hold(struct tec_loop *l, const struct tec_request *r, in
 const struct tec_text_keys *tec_loop_text_keys_of(const struct tec_loop *l, int action);
 void tec_loop_text_keys_reset(struct tec_loop *l); /* the session's */
 
-/* text_first.c: hard texts. Is a request one? Does the session whose turn it is have one of a
- * decoder that has not ended? Those of a chain go in, with what they need: in front of an action
+/* text_first.c: hard texts. Those of a chain go in, with what they need: in front of an action
  * (-1: of none), or behind its actions. */
 enum { TEC_TEXTS_BEHIND = -2 };
-bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r);
-bool tec_loop_says(const struct tec_loop *l, int decoder);
 void tec_loop_add_texts(struct tec_loop *l, struct tec_chain *c, int who, int of);
 
 #endif

@@ -5,14 +5,10 @@
  *
  * They are rows of launches like other texts, but no decision is asked about them. Where a model
  * proposes their tokens, its prefill comes before them, whole. */
+#include "graph/run/loop/acting.h"
 #include "graph/run/loop/schedule.h"
 #include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/state_texts.h"
-
-bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r)
-{
-    return l->o.decoders[r->decoder].awaited;
-}
 
 /* Is it one that the chain makes then, and of a session of this frame? */
 static bool is_due(const struct tec_loop *l, const struct tec_request *r, const struct tec_chain *c,
@@ -21,15 +17,6 @@ static bool is_due(const struct tec_loop *l, const struct tec_request *r, const 
     int who = tec_loop_place(l, r);
     return who >= 0 && (l->n_own < 2 || l->own[who].input) && !r->ended && tec_loop_awaits(l, r) &&
            tec_chain_of(l, r) == c && l->o.decoders[r->decoder].behind == (of == TEC_TEXTS_BEHIND);
-}
-
-bool tec_loop_says(const struct tec_loop *l, int decoder)
-{
-    for (int i = 0; i < l->n_live; i++)
-        if (l->requests[i].decoder == decoder && !l->requests[i].ended &&
-            l->requests[i].session == l->tick->session)
-            return true;
-    return false;
 }
 
 /* The next rows of one launch, behind those that the decision has ordered: as many as the largest
@@ -86,7 +73,7 @@ void tec_loop_add_texts(struct tec_loop *l, struct tec_chain *c, int who, int of
 {
     for (int i = 0; i < l->n_live; i++)
         if (is_due(l, &l->requests[i], c, of))
-            tec_pending_prefill_first(l, l->requests[i].draft.pending);
+            tec_slices_first(l, l->requests[i].draft.pending);
     tec_schedule_add(l, &tec_scheduled_text, c, who, of);
     if (l->text_keys)
         tec_schedule_add(l, &tec_scheduled_keys, c, 0, 0);

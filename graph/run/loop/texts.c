@@ -5,7 +5,6 @@
  * again when that is finished; where none can be made of it, the prompt of the observation stays,
  * which is of the text before. */
 #include "graph/run/loop/state.h"
-#include "graph/run/loop/state_rings.h"
 #include "graph/run/loop/state_texts.h"
 #include "graph/run/loop/tell.h"
 
@@ -128,10 +127,10 @@ uint64_t tec_loop_key(const struct tec_loop *l, const struct tec_chain *c)
     return keys[c->o->on_text];
 }
 
-void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
+const struct tec_chain_input *tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
 {
     if (!c->late || !l->o.edges)
-        return;
+        return NULL;
     const struct tec_chain_input *in = &l->input->chains[tec_chain_index(l, c)];
     const struct tec_text_version *v = heard(l, c);
     struct tec_late_input *late = &c->late[tec_own_session(l)];
@@ -156,7 +155,5 @@ void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
         read->born_ns = v->born_ns;
     }
     tec_loop_read_text(l, c);
-    struct tec_ring_state *ring = c->ring ? tec_ring_own(l, c->ring) : NULL;
-    if (ring && (tec_loop_news(&ring->given, &late->in, l->input->episode) & 1U) && ring->flushes)
-        tec_ring_flush(l, ring); /* what was said is an instruction as any other */
+    return &late->in;
 }

@@ -83,17 +83,6 @@ static void view_segments(struct tec_loop *l)
     }
 }
 
-void tec_loop_recompute(const struct tec_loop *l, const struct tec_chain *c,
-                        const struct tec_memory_prompt *prompt)
-{
-    const struct tec_executor *e = c->executor;
-    int first = -1;
-    for (int i = 0; i < c->n_shown; i++)
-        first = c->shown[i] == prompt ? c->first_segment[i] : first;
-    if (e->recompute)
-        e->recompute(e->memory, &l->decision, prompt, first);
-}
-
 void tec_loop_view(struct tec_loop *l)
 {
     for (int i = 0; i < l->n_live; i++)
