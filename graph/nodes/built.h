@@ -36,29 +36,42 @@ struct tec_built {
 #undef GIVEN
 #undef FIELD
 
-int tec_built_features(struct tec_built *b, int call);
-
 /* A program on its way, without a value yet; false without memory. */
 bool tec_built_begin(struct tec_built *b, struct tec_lower *l, const struct tec_model_program *p,
                      const struct tec_call_weights *weights);
+
+/* A call lowered by its word: the tensor of its value. And what is done where the value is made,
+ * however it was: a copy for its tap, and rows to their places. */
+int tec_built_word(struct tec_built *b, int call);
+void tec_built_made(struct tec_built *b, int call, int tensor);
 
 /* The calls from..to - 1, one after the other: those that are made once (`moves` false), or in a
  * step. */
 void tec_built_calls(struct tec_built *b, int from, int to, bool moves);
 
-/* The part's calls, one after the other; after those of the prefill, what the action sees of them
- * goes to the frame's slots as the keys and values of each of its layers. Of a flow's action those
- * that do not depend on its x, then its steps. */
-void tec_lower_built(struct tec_lower *l, enum tec_model_part part);
-
-/* Of a flow whose prompt has a row behind it: that one, as a row of x. */
-void tec_lower_behind(struct tec_lower *l, int x, int row);
+/* y = the product of a call without what its rows are multiplied by. */
+void tec_built_multiply(struct tec_built *b, int call, int y);
 
 /* Whether nobody reads a value behind call `at`, so that this may write over it. */
 bool tec_built_last(const struct tec_built *b, int value, int at);
 
 /* The live rows of a call's value: a count of the frame's table. */
 const int *tec_built_live(const struct tec_built *b, int call);
+
+/* The rows that a call's value has room for: of a tower and of what projects those of every
+ * picture, of the largest size; and the rows of all observations. */
+int tec_built_max_rows(const struct tec_built *b, int call);
+int tec_built_rows(const struct tec_built *b, int call);
+
+/* The value that a value becomes rows of, where nobody else reads it, and the first of those rows;
+ * -1 = there is none such. The tensor of joined rows, made for the first of them. Puts a value to
+ * its place among others, behind those before it that are there already. */
+int tec_built_joined_in(const struct tec_built *b, int call, int *row);
+int tec_built_joined(struct tec_built *b, int call);
+void tec_built_settle(struct tec_built *b, int call);
+
+/* Whether a value is the row behind the prompt, and nothing else. */
+bool tec_built_is_behind(const struct tec_built *b, int call);
 
 /* A new tensor for the rows and columns of a call. */
 int tec_built_new(struct tec_built *b, int call, const char *label);
@@ -82,24 +95,14 @@ bool tec_built_rounds(const struct tec_built *b, int call);
 /* A convolution; `sum` is the tensor that it is added to; -1 = one of its own. */
 int tec_built_convolve(struct tec_built *b, int call, int sum);
 
-/* Of a tower and of what projects (pictures.c): pictures that there can be; the rows of a value in
- * memory, and how many there are. */
-int tec_built_pictures(const struct tec_lower *l);
-int tec_built_picture_rows(const struct tec_built *b, int call);
-const int *tec_built_picture_live(const struct tec_built *b, int call);
-
 /* Of a tower's front: its convolution; after how many patches positions begin anew, those of one
- * picture or of all sizes; rows in front of patches. A product of what leaves towers. */
+ * picture or of all sizes; rows in front of patches. */
 int tec_built_patch_conv(struct tec_built *b, int call);
 int tec_built_positions(const struct tec_built *b);
 int tec_built_patch_rows(struct tec_built *b, int call);
-int tec_built_project(struct tec_built *b, int call);
 
 /* Keeps what the action sees of a prefill: keys and values, to the frame's slots. */
 void tec_built_keep(struct tec_built *b);
-
-/* The calls of a part that are made once (`moves` false), or in a step. */
-void tec_built_run(struct tec_built *b, enum tec_model_part part, bool moves);
 
 /* What attentions over projections of a prompt's keys read: once for all steps. */
 void tec_built_project_keys(struct tec_built *b);

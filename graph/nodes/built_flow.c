@@ -1,25 +1,10 @@
-/* built_flow.c - the words of a flow's action, and its steps.
+/* built_flow.c - the steps of a flow's action.
  *
  * What does not depend on x is made once before the steps, which are unrolled. What depends on the
  * time alone is in tables. */
 #include "graph/nodes/built.h"
 
 #include <math.h>
-
-/* A product reads the rows where they are. */
-int tec_built_take(struct tec_built *b, int at)
-{
-    const struct tec_model_call *c = &b->p->calls[at];
-    struct tec_call call = tec_call_of(TEC_OP_take_rows, tec_built_label(b, at, "take"));
-    if (!c->copied || b->p->projects)
-        return b->tensor[at];
-    call.in[0] = b->tensor[c->in[0]];
-    call.out[0] = tec_built_new(b, at, call.label);
-    call.args.take.row = b->l->prefix->in_order + c->first;
-    call.args.take.group = 1;
-    tec_program_call(b->l->program, &call);
-    return call.out[0];
-}
 
 /* How much a step at this time is pulled: s / tau (s^2 + tau^2) / s^2 with s the time that is left
  * and tau what is done, at most `most`, which also is the pull of the first step. */
@@ -88,7 +73,7 @@ static void step(struct tec_built *b, int x)
     }
     b->tensor[p->noise] = x;
     tap_times(b);
-    tec_built_run(b, TEC_PART_OF_ACTION, true);
+    tec_built_calls(b, p->parts[TEC_PART_OF_ACTION], p->n, true);
     tec_lower_tap(l, b->tensor[p->result], "v_t.%d", b->step);
     if (l->prefix->previous)
         guide(b, b->tensor[p->result], x);

@@ -164,6 +164,23 @@ static void tap_weights(struct tec_built *b, const struct tec_attending *t, stru
     }
 }
 
+/* What `project` returns for a layer of the text, added to rows of pictures of x; nothing where it
+ * returns none. */
+static void add_deep(struct tec_lower *l, int layer, int x)
+{
+    const struct tec_model_program *p = l->model->vision.project;
+    if (!p || layer >= p->n_deep || !tec_lower_sees(l))
+        return;
+    const struct tec_call_weights *w = &l->weights->project[p->deep[layer]];
+    const struct tec_gate gate = {.at = w->factor};
+    const struct tec_part_rows part = {.rows = l->prefix->n_image,
+                                       .max_rows =
+                                           tec_lower_most_pictures(l) * l->model->vision.tokens,
+                                       .out_row = l->deep_row,
+                                       .gate = gate.at ? &gate : NULL};
+    tec_lower_linear_rows(l, &w->matrix, l->deep[layer], x, &part, true, "deep");
+}
+
 int tec_layers_rest(struct tec_built *b, int layer, struct tec_keys keys)
 {
     const struct tec_program_layer *of = &b->p->layers[layer];
@@ -177,7 +194,7 @@ int tec_layers_rest(struct tec_built *b, int layer, struct tec_keys keys)
     tap_weights(b, &t, keys);
     tec_built_calls(b, of->attention + 1, of[1].first, false);
     if (!b->text->tower)
-        tec_lower_deep(l, layer, tec_layers_rows(b, layer + 1));
+        add_deep(l, layer, tec_layers_rows(b, layer + 1));
     if (b->text->tap)
         tec_lower_tap(l, tec_layers_rows(b, layer + 1), "%slayer%d.hidden", b->text->tap, layer);
     b->layer = -1;

@@ -69,7 +69,8 @@ struct tec_lower {
     float penalty;                       /* of tokens that a row has seen; 1 = none */
     struct tec_taps *taps;               /* NULL = none */
     int picture_steps;                   /* prefill: of the program, up to the rows of pictures */
-    int hidden; /* prefill: the rows that a head reads, a tensor of table->last; -1 = none */
+    int hidden; /* prefill: the text's rows that a program or a head reads, of a head a tensor of
+                 * table->last; -1 = none */
     int angles; /* tensor: those of rows of pictures that are made in this program; -1 = none yet */
     int deep[TEC_MAX_DEEP]; /* prefill: what the products of vision.project->deep read; */
     int deep_row;           /* rows of pictures, to which they are added, begin here */
@@ -154,23 +155,16 @@ void tec_lower_norm_heads(struct tec_lower *l, const struct tec_head_norms *n, i
 void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, int max_rows,
                       const int *first, float scale);
 
-/* Has the prefix table room for pictures? These as rows of x from row `at` on. */
+/* Has the prefix table room for pictures, and for how many? These as rows of x from row `at` on. */
 bool tec_lower_sees(const struct tec_lower *l);
+int tec_lower_most_pictures(const struct tec_lower *l);
 void tec_lower_pictures(struct tec_lower *l, int x, int at);
-
-/* What `project` returns for a layer of the text, added to rows of pictures of x; nothing where it
- * returns none. */
-void tec_lower_deep(struct tec_lower *l, int layer, int x);
 
 /* The angles of rows of pictures, which have three positions, behind those of the text's rows;
  * nothing where positions are one number. */
 void tec_lower_turns(struct tec_lower *l);
 /* The tensor that who reads `cos_sin` waits for; -1 = none. */
 int tec_lower_angles(struct tec_lower *l, const float *cos_sin);
-
-/* Pictures and prompt through the layers of the text and what leaves them, in scratch slots: rows
- * in the order of memory, those of pictures first. `round`: they enter a GEMM. */
-int tec_lower_text(struct tec_lower *l, bool round);
 
 /* The next token of each row of the decode table from its last hidden state in h, and what a step
  * notes of it. */

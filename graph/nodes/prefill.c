@@ -25,8 +25,7 @@ void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, 
 static void share_pictures(struct tec_lower *l, int x, int at)
 {
     const struct tec_prefix_table *t = l->prefix;
-    const struct tec_vision *v = &l->model->vision;
-    int rows = t->towers[0].max / (v->towers[0].prefix_rows + v->patches) * v->tokens;
+    int rows = tec_lower_most_pictures(l) * l->model->vision.tokens;
     int width = l->model->text.stack.width, ld = tec_padded(width);
     int kept =
         tec_program_fixed(l->program, "kept", l->picture_rows,
@@ -65,6 +64,20 @@ static void head_rows(struct tec_lower *l, int x)
     tec_lower_tokens(l, x, t->end, t->one, 1, t->end_row, m->text.scale);
 }
 
+/* Of a flow whose prompt has a row behind it: that one, as a row of x. */
+static void row_behind(struct tec_lower *l, int x, int row)
+{
+    struct tec_built b;
+    if (!tec_built_begin(&b, l, l->model->program, l->weights->calls))
+        return;
+    int value = b.p->calls[b.p->prompt].behind;
+    b.behind = x;
+    b.row = row;
+    tec_built_calls(&b, b.p->parts[TEC_PART_OF_PREFILL], b.p->parts[TEC_PART_OF_PREFILL + 1],
+                    false);
+    if (!tec_built_is_behind(&b, value) || !b.settled[value])
+        tec_built_copy(&b, value, x, row);
+}
 /* Pictures and prompt as the first rows of x, and the token of each row behind them. */
 static void prefix_rows(struct tec_lower *l, int x)
 {
@@ -79,7 +92,7 @@ static void prefix_rows(struct tec_lower *l, int x)
     if (tec_model_heads(l->model))
         head_rows(l, x);
     if (tec_model_behind(l->model)) /* in memory in front of the pictures */
-        tec_lower_behind(l, x, tec_lead_rows(l->model));
+        row_behind(l, x, tec_lead_rows(l->model));
     if (t->max_around)
         tec_lower_tokens(l, x, t->around, t->n_around, t->max_around, t->first_around, 1.0F);
     if (l->model->text.lead)
@@ -134,7 +147,7 @@ static void read_prompt(struct tec_lower *l)
 
 /* A text's scratch slots are in the order of the sequence; what the frame keeps of the rows lies in
  * the order of memory, so that rows of pictures are one run of slots and all others another. */
-int tec_lower_text(struct tec_lower *l, bool round)
+static int read_text(struct tec_lower *l, bool round)
 {
     const struct tec_prefix_table *t = l->prefix;
     const struct tec_rows rows = {.count = t->prefix.count,
@@ -157,10 +170,27 @@ int tec_lower_text(struct tec_lower *l, bool round)
     return x;
 }
 
+/* A program's prefill: where it reads rows of the text, these are made before the first word that
+ * does; then what the action sees goes to the frame's slots. */
+static void read_program(struct tec_lower *l)
+{
+    const struct tec_model_program *p = l->model->program;
+    int to = p->parts[TEC_PART_OF_PREFILL + 1], from = p->parts[TEC_PART_OF_PREFILL];
+    bool reads = p->hidden >= from && p->hidden < to;
+    struct tec_built b;
+    if (!tec_built_begin(&b, l, p, l->weights->calls))
+        return;
+    tec_built_calls(&b, from, reads ? p->hidden : to, false);
+    if (reads && l->program->status == TEC_OK)
+        l->hidden = read_text(l, tec_built_rounds(&b, p->hidden));
+    tec_built_calls(&b, reads ? p->hidden : to, to, false);
+    tec_built_keep(&b);
+}
+
 static void lower(struct tec_lower *l)
 {
     if (tec_model_asks(l->model) || tec_model_denoises(l->model))
-        tec_lower_built(l, TEC_PART_OF_PREFILL);
+        read_program(l);
     else
         read_prompt(l);
 }

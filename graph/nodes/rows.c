@@ -1,6 +1,6 @@
-/* rows.c - rows that a model has beside those of pictures and prompt. */
-#include "graph/model/program.h"
-#include "graph/nodes/tables.h"
+/* rows.c - pictures that a prefill has room for, and rows that a model has beside those of pictures
+ * and prompt. */
+#include "graph/nodes/node.h"
 
 int tec_suffix_rows(const struct tec_model *model)
 {
@@ -29,4 +29,15 @@ int tec_state_rows(const struct tec_model *model)
 int tec_head_rows(const struct tec_model *model)
 {
     return tec_state_rows(model) + (tec_model_heads(model) ? model->head.rows + 1 : 0);
+}
+
+bool tec_lower_sees(const struct tec_lower *l)
+{
+    return l->model->vision.n_towers && l->prefix->towers[0].max > 0;
+}
+
+int tec_lower_most_pictures(const struct tec_lower *l)
+{
+    const struct tec_vision *v = &l->model->vision;
+    return l->prefix->towers[0].max / (v->towers[0].prefix_rows + v->patches);
 }

@@ -30,7 +30,7 @@ void tec_lower_turns(struct tec_lower *l)
     int dim = l->model->text.stack.head_dim, half = dim / 2;
     if (!t->turns || !tec_lower_sees(l))
         return;
-    int rows = tec_vision_tokens(&l->model->vision, tec_built_pictures(l));
+    int rows = tec_vision_tokens(&l->model->vision, tec_lower_most_pictures(l));
     float *own = l->cos_sin[0] + (size_t)l->positions * (size_t)dim;
     struct tec_call call = tec_call_of(TEC_OP_take_rows, "turns");
     call.in[0] = tec_program_fixed(l->program, "angles", l->cos_sin[0],
