@@ -80,6 +80,29 @@ static enum tec_status open_session(struct tec_engine *e, int index, struct tec_
     return TEC_OK;
 }
 
+/* Tokens of the longest text that a node leaves: of a ranking the longest candidate. */
+static int longest_text(const struct tec_engine *e, const struct tec_decl_node *n)
+{
+    const struct tec_choice *choice = tec_choices_of(&e->chains[n->chain].choices, n);
+    int most = n->max_tokens;
+    for (int i = 0; choice && i < choice->tree.n_texts; i++)
+        most = choice->tree.texts[i].n > most ? choice->tree.texts[i].n : most;
+    return most;
+}
+
+enum tec_status tec_engine_make_edges(struct tec_engine *e, int sessions, struct tec_error *err)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    int *tokens = TEC_NEW(&e->arena, (size_t)p->n_streams + 1, int);
+    if (p->n_streams == 0 || e->edges)
+        return TEC_OK;
+    if (!tokens)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for streams of text");
+    for (int i = 0; i < p->n_streams; i++)
+        tokens[i] = longest_text(e, &p->nodes[p->inputs[p->n_inputs + i].writer - 1]);
+    return tec_text_edges_create(&e->edges, p, tokens, sessions, &e->arena, err);
+}
+
 /* Robots of one kind draw the same noise, each as if it were alone. */
 enum tec_status tec_engine_open_sessions(struct tec_engine *e, struct tec_error *err)
 {

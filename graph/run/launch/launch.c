@@ -11,48 +11,6 @@
 
 #include <string.h>
 
-/* Pairs of tokens around pictures in a prefix. */
-static int pairs_of(const struct tec_vision *v, const struct tec_prefix_input *o)
-{
-    if (v->n_before + v->n_behind == 0)
-        return 0;
-    return o->n_around ? o->n_around : o->n_pictures;
-}
-
-static int around_rows(const struct tec_vision *v, const struct tec_prefix_input *o)
-{
-    return pairs_of(v, o) * (v->n_before + v->n_behind);
-}
-
-int tec_prefix_rows(const struct tec_plan *plan, const struct tec_prefix_input *o)
-{
-    if (tec_model_asks(plan->model))
-        return tec_model_encoded(plan->model);
-    const struct tec_vision *v = &plan->model->vision;
-    int marks = plan->model->text.marks ? o->n_pictures : 0; /* ids that are no rows */
-    return tec_vision_tokens(v, o->n_pictures) + around_rows(v, o) + o->n_text - marks +
-           tec_head_rows(plan->model);
-}
-
-static bool has_picture(const struct tec_prefix_input *o, int pair)
-{
-    return !o->n_around || (o->around >> pair & 1U);
-}
-
-/* Each picture must be between the tokens around it, and there is room for those of every slot. */
-static enum tec_status check_around(const struct tec_plan *plan, const struct tec_prefix_input *o,
-                                    struct tec_error *err)
-{
-    int pairs = pairs_of(&plan->model->vision, o), pictures = 0;
-    for (int i = 0; i < pairs && i < TEC_MAX_CAMERAS; i++)
-        pictures += has_picture(o, i);
-    if (pairs > plan->model->n_slots || (pairs && pictures != o->n_pictures))
-        return tec_fail(err, TEC_INVALID,
-                        "%d pictures between %d pairs of tokens around them of %d slots",
-                        o->n_pictures, pairs, plan->model->n_slots);
-    return TEC_OK;
-}
-
 enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_prefix_input *o,
                                  struct tec_error *err)
 {
@@ -64,7 +22,7 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
     if (all && o->n_pictures < s->pictures)
         return tec_fail(err, TEC_INVALID, "%d pictures; model '%s' needs all %d", o->n_pictures,
                         plan->model->name, s->pictures);
-    TEC_TRY(check_around(plan, o, err));
+    TEC_TRY(tec_prefix_check_around(plan, o, err));
     /* Decode repeats the last row, which is text. */
     int least = tec_model_reads(plan->model) ? 1 + tec_lead_rows(plan->model) : 0;
     if (o->n_text < least || o->n_text > s->text_tokens)
@@ -76,58 +34,6 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
                         o->n_text, tec_prefix_rows(plan, o), s->frame_tokens);
     TEC_TRY(tec_text_check("prompt", o->ids, o->n_text, plan->model->text.vocab, "", err));
     return tec_prefix_check_marks(plan->model, o, err);
-}
-
-/* Give the device a picture: its address if the device reads host memory, else a copy in the
- * table's own place. */
-static void give_picture(const struct tec_plan *plan, const struct tec_plan_part *part, int i,
-                         const uint8_t *picture)
-{
-    const struct tec_prefix_table *t = &part->prefix;
-    struct tec_picture_size size = tec_model_picture(plan->model, i);
-    if (t->pixels)
-        tec_device_upload(
-            plan->device, part->stream, t->pixels + (size_t)i * t->picture_size, picture,
-            (size_t)size.h * (size_t)size.w * 3 * (plan->model->vision.floats ? sizeof(float) : 1));
-    else
-        t->picture[i] = picture;
-}
-
-int tec_give_pictures(const struct tec_plan *plan, const struct tec_plan_part *part,
-                      const struct tec_prefix_place *places, int n)
-{
-    const struct tec_prefix_table *t = &part->prefix;
-    const struct tec_vision *v = &plan->model->vision;
-    int pictures = 0;
-    for (int p = 0; p < n; p++)
-        for (int i = 0; i < places[p].input->n_pictures; i++)
-            give_picture(plan, part, pictures++, places[p].input->picture[i]);
-    int patches = tec_vision_patches(v, pictures);
-    *t->n_pictures = pictures;
-    *t->n_patches = patches;
-    *t->n_image = tec_vision_tokens(v, pictures);
-    if (t->n_known)
-        *t->n_known = 0;
-    for (int i = 0; i < v->n_towers; i++) {
-        int before = v->towers[i].prefix_rows, most = t->towers[i].max / (before + v->patches);
-        *t->towers[i].count = most * before + patches;
-    }
-    return *t->n_image;
-}
-
-/* The rows of its pictures are there: the towers have none to make. */
-static void know_pictures(const struct tec_plan *plan, struct tec_prefix_table *t)
-{
-    *t->n_known = *t->n_image;
-    *t->n_pictures = *t->n_patches = *t->n_image = 0;
-    for (int i = 0; i < plan->model->vision.n_towers; i++)
-        *t->towers[i].count = 0;
-}
-
-void tec_fill_pictures(const struct tec_plan *plan, struct tec_plan_part *part,
-                       const struct tec_prefix_input *o)
-{
-    tec_give_pictures(plan, part, &(struct tec_prefix_place){.region = -1, .input = o}, 1);
 }
 
 int tec_prefix_visible(const struct tec_text *model, int r, int lead, int text, int rows)
@@ -170,9 +76,9 @@ static int fill_pictures(const struct tec_model *m, struct tec_prefix_table *t,
                          const struct tec_prefix_input *o, struct run pictures, struct sequence of)
 {
     const struct tec_vision *v = &m->vision;
-    int pos = pictures.pos, pairs = pairs_of(v, o), done = 0;
+    int pos = pictures.pos, pairs = tec_prefix_pairs(v, o), done = 0;
     for (int i = 0; i < pairs; i++) {
-        int n = has_picture(o, i) ? v->tokens : 0, at = *t->first_around + done;
+        int n = tec_prefix_sees(o, i) ? v->tokens : 0, at = *t->first_around + done;
         memcpy(t->around + done, v->before, (size_t)v->n_before * sizeof *t->around);
         done += v->n_before;
         memcpy(t->around + done, v->behind, (size_t)v->n_behind * sizeof *t->around);
@@ -266,7 +172,7 @@ void tec_fill_prefixes(const struct tec_plan *plan, struct tec_plan_part *part,
         rows += tec_prefix_rows(plan, places[i].input);
     *t->prefix.count = rows;
     if (t->max_around) { /* of the only prompt: behind its text */
-        *t->n_around = around_rows(&m->vision, places->input);
+        *t->n_around = tec_prefix_around(&m->vision, places->input);
         *t->first_around = text + places->input->n_text - lead;
     }
     for (int i = 0; i < n; i++) {
@@ -289,7 +195,7 @@ static void fill_built(const struct tec_plan *plan, struct tec_plan_part *part, 
     struct tec_prefix_table *t = &part->prefix;
     int rows = tec_model_encoded(plan->model), first = plan->prefixes.first[region];
     for (int i = 0; i < o->n_pictures; i++)
-        give_picture(plan, part, i, o->picture[i]);
+        tec_give_picture(plan, part, i, o->picture[i]);
     *t->prefix.count = rows;
     for (int r = 0; r < rows; r++)
         t->prefix.slot[r] = first + r;
@@ -312,7 +218,7 @@ static void fill_place(const struct tec_plan *plan, struct tec_plan_part *part,
 {
     tec_fill_prefix(plan, part, place->region, place->input);
     if (place->known && part->prefix.n_known)
-        know_pictures(plan, &part->prefix);
+        tec_know_pictures(plan, &part->prefix);
 }
 
 /* Fill the decode table of a head that picks one token for every hidden row. */

@@ -66,6 +66,19 @@ void tec_fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, in
  * nobody reads them. */
 void tec_count_suffixes(const struct tec_model *model, struct tec_prefix_table *table, int n);
 
+/* launch_pictures.c: pairs of tokens around pictures in a prompt, the rows of these, and whether a
+ * picture is between those of a pair. Each must be, and there is room for those of every slot. */
+int tec_prefix_pairs(const struct tec_vision *v, const struct tec_prefix_input *o);
+int tec_prefix_around(const struct tec_vision *v, const struct tec_prefix_input *o);
+bool tec_prefix_sees(const struct tec_prefix_input *o, int pair);
+enum tec_status tec_prefix_check_around(const struct tec_plan *plan,
+                                        const struct tec_prefix_input *o, struct tec_error *err);
+/* The rows of its pictures are there: the towers have none to make. */
+void tec_know_pictures(const struct tec_plan *plan, struct tec_prefix_table *table);
+/* Give the device a picture: its address if the device reads host memory, else a copy in the
+ * table's own place. */
+void tec_give_picture(const struct tec_plan *plan, const struct tec_plan_part *part, int i,
+                      const uint8_t *picture);
 /* Give the device the pictures of all prompts; returns how many rows they become. */
 int tec_give_pictures(const struct tec_plan *plan, const struct tec_plan_part *part,
                       const struct tec_prefix_place *places, int n);

@@ -143,7 +143,7 @@ static void end_changes(struct tec_chain_memory *c)
 {
     for (int i = 0; i < c->n; i++)
         for (int k = 0; k < c->of[i]->shared->n; k++) {
-            struct tec_memory *m = tec_memory_of(c->of[i], k);
+            struct tec_memory *m = &c->of[i]->shared->of[k];
             int64_t changes = atomic_load_explicit(&m->changes, memory_order_acquire);
             atomic_store_explicit(&m->ended, changes, memory_order_release);
         }
@@ -361,7 +361,7 @@ void tec_memory_chain_settle(struct tec_chain_memory *c)
 {
     for (int i = 0; i < c->n; i++)
         for (int k = 0; k < c->of[i]->shared->n; k++)
-            settle(c, tec_memory_of(c->of[i], k));
+            settle(c, &c->of[i]->shared->of[k]);
 }
 
 enum tec_status tec_memory_start_worker(struct tec_memory_shared *s, struct tec_error *err)

@@ -118,3 +118,12 @@ bool tec_session_ensembles(const struct tec_session *session, double *m)
     *m = session->robot->ensemble;
     return session->robot->ensembles;
 }
+
+const struct tec_session *tec_session_whose(const struct tec_session *s, int input)
+{
+    const struct tec_session *whose = s;
+    if (!tec_session_mine(&s->options, input))
+        for (whose = s->options.joined; whose && !tec_session_mine(&whose->options, input);)
+            whose = whose->next;
+    return whose ? whose : s;
+}

@@ -21,15 +21,6 @@ static enum tec_status refuse(const struct tec_secondary_reader *r, enum tec_sta
 
 /* The sessions that are joined up to s; of a robot with several the first has what their frames do
  * not read. */
-const struct tec_session *tec_session_whose(const struct tec_session *s, int input)
-{
-    const struct tec_session *whose = s;
-    if (!tec_session_mine(&s->options, input))
-        for (whose = s->options.joined; whose && !tec_session_mine(&whose->options, input);)
-            whose = whose->next;
-    return whose ? whose : s;
-}
-
 /* Whose states are in its prompt, in the order of its reads. A draft's prefill reads a state where
  * it is in the prompt that it proposes to. */
 static void find_states(struct tec_secondary_reader *r, const struct tec_session *s)

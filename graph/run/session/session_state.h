@@ -54,7 +54,7 @@ struct tec_session {
     const struct tec_session_set *last; /* good one; NULL = none yet */
 };
 
-/* session_secondary.c: whose an input is, of those that are joined up to `session`: that of its
+/* session_facts.c: whose an input is, of those that are joined up to `session`: that of its
  * robot; `session` where it is of no named one. */
 const struct tec_session *tec_session_whose(const struct tec_session *session, int input);
 
