@@ -149,6 +149,9 @@ ok $? "policy check, too"
 for option in --spin-us --patience-ms; do
     refuses "$option has no meaning here; it is an option of bench, check" simulate pipelines/demo_metaworld.lua --launch-ms 1 $option 5
     refuses "$option has no meaning here" policy test tests/policies/edf.lua $option 5
+    for verb in graph explain pack; do
+        refuses "$option has no meaning here" $verb pipelines/demo_metaworld.lua $option 5
+    done
 done
 for option in "--adapter a" "--embodiment a" "--policy fill" "--device cpu"; do
     refuses "policy test takes files and --format" policy test tests/policies/edf.lua $option

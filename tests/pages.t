@@ -31,6 +31,7 @@ completes "dot svg html mermaid json text" tectum graph -T ''
 completes "set status" tectum policy s
 completes "check completion" tectum man c
 completes README.md tectum inspect READ
+for verb in doctor probe demo; do completes "" tectum $verb READ; done # no argument of theirs is a file
 completes "cpu cuda" tectum run --device ''
 completes README.md tectum serve --key READ
 for option in "graph --list" "check --explain" "run --embodiment" "explain --frame" "explain --miss" "bench --node" \
@@ -48,6 +49,8 @@ completes "ref" tectum run --tier re
 mkdir -p "$W/some/folder" && touch "$W/some/day.mcap" "$W/some/mine.lua" "$W/some/notes.txt" "$W/some/robot.costs"
 completes "$W/some/day.mcap $W/some/folder" tectum replay "$W/some/"
 completes "$W/some/mine.lua $W/some/folder" tectum simulate --policy "$W/some/"
+completes "$W/some/mine.lua $W/some/folder" tectum policy test "$W/some/"
+completes "$W/some/mine.lua $W/some/day.mcap $W/some/folder" tectum profile "$W/some/"
 completes "$W/some/robot.costs $W/some/folder" tectum simulate --costs "$W/some/"
 completes "$W/some/folder" tectum init "$W/some/"
 "$T" completion zsh | grep -q "compadd -- actionflow .*oxygen" && "$T" completion zsh | grep -q 'checkpoint.*:weights:_files -/'

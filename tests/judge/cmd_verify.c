@@ -234,5 +234,6 @@ const struct tec_command tec_command_verify = {
     .min_args = 1,
     .max_args = -1,
     .args = "a golden case",
+    .offers = "FILE",
     .run = run,
 };

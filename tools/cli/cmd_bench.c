@@ -240,5 +240,6 @@ const struct tec_command tec_command_bench = {
     .min_args = 1,
     .max_args = 2,
     .args = "a pipeline file",
+    .offers = "PIPELINE",
     .run = run,
 };

@@ -476,5 +476,6 @@ const struct tec_command tec_command_check = {
     .min_args = 0,
     .max_args = -1,
     .args = "a pipeline or policy file",
+    .offers = "PIPELINE",
     .run = run,
 };

@@ -73,7 +73,7 @@ static void bash_option(const struct script *s, const struct tec_option *o)
 static void bash_verb(const struct script *s, const struct tec_verb *verb)
 {
     struct tec_option_group groups[TEC_MAX_GROUPS];
-    const struct tec_offers arguments = tec_offers_arguments(verb->command);
+    const struct tec_offers arguments = tec_offers_arguments(verb->command, s->arena);
     int n = tec_shared_groups(groups, verb->command, NULL, NULL);
     fprintf(s->out, "    %s)\n        options='", verb->name);
     for (int g = 0; g < n; g++)
@@ -173,7 +173,7 @@ static void zsh_verb(const struct script *s, const struct tec_verb *verb)
 {
     struct tec_option_group groups[TEC_MAX_GROUPS];
     int n = tec_shared_groups(groups, verb->command, NULL, NULL);
-    const struct tec_offers arguments = tec_offers_arguments(verb->command);
+    const struct tec_offers arguments = tec_offers_arguments(verb->command, s->arena);
     fprintf(s->out, "    %s)\n        _arguments", verb->name);
     for (int g = 0; g < n; g++)
         for (int k = 0; k < groups[g].n; k++)

@@ -41,5 +41,6 @@ const struct tec_command tec_command_expand = {
     .min_args = 1,
     .max_args = 1,
     .args = "a pipeline file",
+    .offers = "PIPELINE",
     .run = run,
 };

@@ -213,11 +213,12 @@ const struct tec_command tec_command_explain = {
     .example = "  tectum explain robot.mcap --miss 18240\n"
                "  tectum explain --control /tmp/robot.sock\n"
                "  tectum explain captures pipelines/demo_metaworld.lua\n",
-    .takes = TEC_TAKES_FORMAT | TEC_TAKES_SET | TEC_TAKES_MODEL | TEC_TAKES_DEVICE,
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_SET | TEC_TAKES_MODEL | TEC_TAKES_PLANNED,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct explain_options),
     .max_args = 2,
     .args = "a recording, or captures and a pipeline file",
+    .offers = "PIPELINE|FILE.mcap",
     .run = run,
 };

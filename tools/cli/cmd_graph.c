@@ -364,12 +364,13 @@ const struct tec_command tec_command_graph = {
                "pipelines/pi05_libero.lua\n"
                "  tectum graph --list ops\n",
     .takes =
-        TEC_TAKES_FORMAT | TEC_TAKES_SET | TEC_TAKES_POLICY | TEC_TAKES_MODEL | TEC_TAKES_DEVICE,
+        TEC_TAKES_FORMAT | TEC_TAKES_SET | TEC_TAKES_POLICY | TEC_TAKES_MODEL | TEC_TAKES_PLANNED,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct graph_options),
     .min_args = 0,
     .max_args = 1,
     .args = "a pipeline file",
+    .offers = "PIPELINE",
     .run = run,
 };

@@ -79,5 +79,6 @@ const struct tec_command tec_command_init = {
     .min_args = 1,
     .max_args = 1,
     .args = "a checkpoint folder",
+    .offers = "DIR",
     .run = run,
 };

@@ -165,5 +165,6 @@ const struct tec_command tec_command_inspect = {
     .min_args = 1,
     .max_args = 1,
     .args = "a checkpoint, tokenizer or safetensors file",
+    .offers = "FILE",
     .run = run,
 };

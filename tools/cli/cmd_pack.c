@@ -57,12 +57,13 @@ const struct tec_command tec_command_pack = {
         "checked.\n",
     .example = "  tectum pack pipelines/pi05_libero.lua --weights my_checkpoint\n"
                "  tectum pack my_lerobot_folder --weights-cache /var/cache/robot\n",
-    .takes = TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_CACHE | TEC_TAKES_SET,
+    .takes = TEC_TAKES_PLANNED | TEC_TAKES_MODEL | TEC_TAKES_CACHE | TEC_TAKES_SET,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct pack_options),
     .min_args = 1,
     .max_args = 1,
     .args = "a pipeline file",
+    .offers = "PIPELINE",
     .run = run,
 };

@@ -227,5 +227,6 @@ const struct tec_command tec_command_profile = {
     .min_args = 1,
     .max_args = 1,
     .args = "a pipeline file, or with --waiting a recording",
+    .offers = "PIPELINE|FILE.mcap",
     .run = run,
 };

@@ -69,5 +69,6 @@ const struct tec_command tec_command_record = {
     .min_args = 1,
     .max_args = 1,
     .args = "a pipeline file",
+    .offers = "PIPELINE",
     .run = run,
 };

@@ -205,5 +205,6 @@ const struct tec_command tec_command_replay = {
     .min_args = 1,
     .max_args = 1,
     .args = "a recording",
+    .offers = "FILE.mcap",
     .run = run,
 };

@@ -400,5 +400,6 @@ const struct tec_command tec_command_run = {
     .min_args = 1,
     .max_args = 1,
     .args = "a pipeline file",
+    .offers = "PIPELINE",
     .run = tec_cli_run,
 };

@@ -276,5 +276,6 @@ const struct tec_command tec_command_serve = {
     .min_args = 1,
     .max_args = TEC_MAX_TURNS,
     .args = "a pipeline file",
+    .offers = "PIPELINE",
     .run = run,
 };

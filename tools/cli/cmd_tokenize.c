@@ -181,5 +181,6 @@ const struct tec_command tec_command_tokenize = {
     .min_args = 1,
     .max_args = 1,
     .args = "a tokenizer",
+    .offers = "FILE",
     .run = run,
 };

@@ -324,5 +324,6 @@ const struct tec_command tec_command_top = {
     .size = sizeof(struct top_options),
     .max_args = 1,
     .args = "a recording",
+    .offers = "FILE.mcap",
     .run = run,
 };

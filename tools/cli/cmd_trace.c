@@ -83,5 +83,6 @@ const struct tec_command tec_command_trace = {
     .size = sizeof(struct trace_options),
     .max_args = 1,
     .args = "a recording",
+    .offers = "FILE.mcap",
     .run = run,
 };

@@ -29,16 +29,17 @@ int tec_exit_code(enum tec_status status);
 
 /* Groups of shared options that a verb takes. */
 enum tec_takes {
-    TEC_TAKES_FORMAT = 1,  /* --format */
-    TEC_TAKES_DEVICE = 2,  /* --device, --threads, --tier, --spin-us, --patience-ms */
-    TEC_TAKES_MODEL = 4,   /* --weights, --adapter, --random-weights, --size, --tokenizer */
-    TEC_TAKES_SET = 8,     /* --set */
-    TEC_TAKES_POLICY = 16, /* --policy, --param */
-    TEC_TAKES_SEED = 32,   /* --seed */
-    TEC_TAKES_GITHUB = 64, /* --format, with github */
-    TEC_TAKES_COSTS = 128, /* --costs */
-    TEC_TAKES_CACHE = 256, /* --weights-cache */
-    TEC_TAKES_COSTED = 512 /* --device, --threads, --tier of a robot that is not here */
+    TEC_TAKES_FORMAT = 1,    /* --format */
+    TEC_TAKES_DEVICE = 2,    /* --device, --threads, --tier, --spin-us, --patience-ms */
+    TEC_TAKES_MODEL = 4,     /* --weights, --adapter, --random-weights, --size, --tokenizer */
+    TEC_TAKES_SET = 8,       /* --set */
+    TEC_TAKES_POLICY = 16,   /* --policy, --param */
+    TEC_TAKES_SEED = 32,     /* --seed */
+    TEC_TAKES_GITHUB = 64,   /* --format, with github */
+    TEC_TAKES_COSTS = 128,   /* --costs */
+    TEC_TAKES_CACHE = 256,   /* --weights-cache */
+    TEC_TAKES_COSTED = 512,  /* --device, --threads, --tier of a robot that is not here */
+    TEC_TAKES_PLANNED = 1024 /* the same, of what is planned and not launched */
 };
 
 enum tec_format { TEC_FORMAT_TEXT, TEC_FORMAT_JSON, TEC_FORMAT_GITHUB };
@@ -97,6 +98,8 @@ struct tec_command {
     size_t size;            /* of its struct; 0 = no options of its own */
     int min_args, max_args; /* max -1 = any number */
     const char *args;       /* what is missing when there are too few: "a pipeline file" */
+    const char *offers;     /* what a shell offers as arguments, spelled as the value of an option:
+                             * "PIPELINE|FILE.mcap", "DIR", "FILE"; NULL = nothing */
     const char *words;      /* "a|b|c": the first argument is one of these; NULL = anything */
     enum tec_status (*run)(struct tec_invocation *call, struct tec_error *err);
 };

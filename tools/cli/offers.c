@@ -1,5 +1,5 @@
 /* offers.c - says what a shell may offer as the value of an option or as an argument, from the way
- * in which the tables of options and the usage of verbs spell it. */
+ * in which the tables of options and of verbs spell it. */
 #include "tools/cli/offers.h"
 
 #include <dirent.h>
@@ -24,11 +24,18 @@ static const char *tiers(struct tec_arena *arena)
     return all;
 }
 
+static void add_ending(struct tec_offers *o, const char *end, size_t n, struct tec_arena *arena)
+{
+    o->ends = tec_arena_printf(arena, "%s%s%.*s", o->ends ? o->ends : "", o->ends ? "|" : "",
+                               (int)n, end);
+}
+
 /* What one of the words of a value stands for: FILE and PATH for any file, FILE.mcap for files that
- * end so, DIR and FOLDER for folders; another in capitals for something that is no file, and one in
- * small letters for itself. */
+ * end so, PIPELINE for its files, DIR and FOLDER for folders; another in capitals for something
+ * that is no file, and one in small letters for itself. */
 static void add_word(struct tec_offers *o, const char *word, size_t n, struct tec_arena *arena)
 {
+    static const char pipelines[] = "lua|json";
     size_t bare = strcspn(word, "#,["); /* FILE.json,... and cuda[:N] */
     n = bare < n ? bare : n;
     bool file =
@@ -36,7 +43,9 @@ static void add_word(struct tec_offers *o, const char *word, size_t n, struct te
     bool folder =
         (n == 3 && strncmp(word, "DIR", n) == 0) || (n == 6 && strncmp(word, "FOLDER", n) == 0);
     if (n > 5 && strncmp(word, "FILE.", 5) == 0)
-        o->ends = tec_arena_strndup(arena, word + 5, n - 5);
+        add_ending(o, word + 5, n - 5, arena);
+    else if (n == 8 && strncmp(word, "PIPELINE", 8) == 0)
+        add_ending(o, pipelines, strlen(pipelines), arena);
     else if (file)
         o->ends = "";
     else if (folder)
@@ -46,21 +55,10 @@ static void add_word(struct tec_offers *o, const char *word, size_t n, struct te
                                     o->words ? "|" : "", (int)n, word);
 }
 
-struct tec_offers tec_offers_of(const struct tec_option *option, const char *policies,
-                                struct tec_arena *arena)
+/* What a value may be that is spelled so, "FILE.mcap|DIR". */
+static struct tec_offers spelled(const char *value, struct tec_arena *arena)
 {
-    const char *value = option->value;
     struct tec_offers o = {0};
-    if (!value || option->type == TEC_OPTION_WORD)
-        return (struct tec_offers){.words = value};
-    if (option->type != TEC_OPTION_TEXT)
-        return o;
-    if (strcmp(option->name, "policy") == 0)
-        return (struct tec_offers){.words = policies, .ends = "lua"};
-    if (strcmp(option->name, "tier") == 0)
-        return (struct tec_offers){.words = tiers(arena)};
-    if (strcmp(option->name, "pipeline") == 0)
-        return (struct tec_offers){.ends = "lua|json"};
     for (const char *word = value; *word; word += *word == '|') {
         size_t n = strcspn(word, "|");
         add_word(&o, word, n, arena);
@@ -69,18 +67,26 @@ struct tec_offers tec_offers_of(const struct tec_option *option, const char *pol
     return o;
 }
 
-struct tec_offers tec_offers_arguments(const struct tec_command *command)
+struct tec_offers tec_offers_of(const struct tec_option *option, const char *policies,
+                                struct tec_arena *arena)
 {
-    const char *usage = command->usage;
-    bool pipeline = is_at_end(usage, " FILE") || strstr(usage, " FILE...") ||
-                    strstr(usage, " FILE |") || strstr(usage, "[FILE...]");
-    bool recording = strstr(usage, "FILE.mcap") != NULL;
-    if (strstr(usage, "CHECKPOINT"))
-        return (struct tec_offers){.folders = true};
-    return (struct tec_offers){.ends = pipeline && recording ? "lua|json|mcap"
-                                       : pipeline            ? "lua|json"
-                                       : recording           ? "mcap"
-                                                             : ""};
+    const char *value = option->value;
+    if (!value || option->type == TEC_OPTION_WORD)
+        return (struct tec_offers){.words = value};
+    if (option->type != TEC_OPTION_TEXT)
+        return (struct tec_offers){0};
+    if (strcmp(option->name, "policy") == 0)
+        return (struct tec_offers){.words = policies, .ends = "lua"};
+    if (strcmp(option->name, "tier") == 0)
+        return (struct tec_offers){.words = tiers(arena)};
+    if (strcmp(option->name, "pipeline") == 0)
+        return spelled("PIPELINE", arena);
+    return spelled(value, arena);
+}
+
+struct tec_offers tec_offers_arguments(const struct tec_command *command, struct tec_arena *arena)
+{
+    return spelled(command->offers ? command->offers : "", arena);
 }
 
 static int by_name(const void *a, const void *b)

@@ -29,6 +29,9 @@ static const struct tec_option device[] = {
      1024},
     {"tier", 0, TEC_OPTION_TEXT, "NAME", "kernels of the CPU; the best of this machine", AT(tier),
      0, 0},
+};
+
+static const struct tec_option launches[] = {
     {"spin-us", 0, TEC_OPTION_INT, "N", "how long idle lanes spin before they sleep", AT(spin_us),
      0, 10000000},
     {"patience-ms", 0, TEC_OPTION_INT, "N", "a launch on a GPU that takes longer has failed; 30000",
@@ -101,8 +104,10 @@ int tec_shared_groups(struct tec_option_group groups[TEC_MAX_GROUPS],
         groups[n++] = (struct tec_option_group){"Output", format_github, 1, shared};
     else if (command->takes & TEC_TAKES_FORMAT)
         groups[n++] = (struct tec_option_group){"Output", format, 1, shared};
-    if (command->takes & TEC_TAKES_DEVICE)
+    if (command->takes & (TEC_TAKES_DEVICE | TEC_TAKES_PLANNED))
         groups[n++] = (struct tec_option_group){"Device", device, COUNT(device), shared};
+    if (command->takes & TEC_TAKES_DEVICE)
+        groups[n++] = (struct tec_option_group){"Launches", launches, COUNT(launches), shared};
     if (command->takes & TEC_TAKES_COSTED)
         groups[n++] = (struct tec_option_group){"Device", costed, COUNT(costed), shared};
     if (command->takes & TEC_TAKES_MODEL)

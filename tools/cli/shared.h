@@ -4,7 +4,7 @@
 
 #include "tools/cli/command.h"
 
-enum { TEC_MAX_GROUPS = 11 };
+enum { TEC_MAX_GROUPS = 12 };
 
 /* Fill groups with the verb's own options and the shared ones it takes; returns their number. */
 int tec_shared_groups(struct tec_option_group groups[TEC_MAX_GROUPS],
