@@ -984,7 +984,8 @@ def a_probe_distrusts_what_a_server_says_of_its_inputs():
 @test
 def a_probe_distrusts_the_server():
     answers = [b"", b"HTTP/1.1 404 Not Found\r\n\r\n", b"x" * 5000,
-               b"HTTP/1.1 101 Y\r\n\r\n\x81\x05hello", b"HTTP/1.1 101 Y\r\n\r\n\x82\xff" + b"\xff" * 8,
+               b"HTTP/1.1 101 Y\r\n\r\n\x81\x05hello",
+               b"HTTP/1.1 101 Y\r\n\r\n\x81\x1fTraceback:\n  File 1\nError: no\n\n", b"HTTP/1.1 101 Y\r\n\r\n\x82\xff" + b"\xff" * 8,
                b"HTTP/1.1 101 Y\r\n\r\n\x82\x7f" + b"\x7f" * 8, b"HTTP/1.1 101 Y\r\n\r\n\x82\x01\x80\x82\x02\xff\xff",
                b"HTTP/1.1 101 Y\r\n\r\n\x82\x01\x80\x82\x01\x80\x88\x00"]
     listener = socket.create_server(("127.0.0.1", 0))
@@ -1007,7 +1008,8 @@ def a_probe_distrusts_the_server():
     url = "ws://127.0.0.1:%d" % listener.getsockname()[1]
     for answer in answers:
         p = tectum("probe", url, "--recording", FILE, code=3)
-        check(len(p.stderr.splitlines()) == 1, answer[:40], p.stderr)
+        check(len(p.stderr.splitlines()) == 1 and "\\n" not in p.stderr, answer[:40], p.stderr)
+        check(b"Traceback" not in answer or p.stderr.endswith("the server refuses: Error: no\n"), p.stderr)
 
 
 @test

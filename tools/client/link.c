@@ -104,12 +104,10 @@ static enum tec_status receive(struct tectum_client *c, struct tec_error *err)
 {
     bool refused = false;
     TEC_TRY(tec_client_receive(&c->socket, &c->reply, &refused, err));
-    int n = (int)(c->reply.n < 300 ? c->reply.n : 300);
-    while (refused && n > 0 && c->reply.data[n - 1] <= ' ')
-        n--; /* a traceback's last line has an end */
+    int n = 0;
+    const char *why = tec_client_refusal(&c->reply, &n);
     return !refused ? TEC_OK
-                    : tec_fail(err, TEC_INVALID, "%s: the server refuses: %.*s", c->url, n,
-                               c->reply.data ? (const char *)c->reply.data : "");
+                    : tec_fail(err, TEC_INVALID, "%s: the server refuses: %.*s", c->url, n, why);
 }
 
 static void take(struct tectum_client *c, const struct tec_client_reply *r, int64_t sent,

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-enum { MOST = 64 << 20, HEAD = 14 };
+enum { MOST = 64 << 20, HEAD = 14, REFUSAL = 300 };
 enum { CONTINUATION = 0, TEXT = 1, BINARY = 2, CLOSE = 8, PING = 9, PONG = 10, FINAL = 0x80 };
 
 /* --- the handshake ---------------------------------------------------------------------------- */
@@ -248,6 +248,19 @@ enum tec_status tec_client_receive(struct tec_client_socket *s, struct tec_buffe
     }
     *refused = kind == TEXT;
     return TEC_OK;
+}
+
+const char *tec_client_refusal(const struct tec_buffer *reply, int *n)
+{
+    const char *text = reply->n ? (const char *)reply->data : "";
+    size_t end = reply->n;
+    while (end > 0 && reply->data[end - 1] <= ' ')
+        end--;
+    size_t begin = end;
+    while (begin > 0 && text[begin - 1] != '\n')
+        begin--;
+    *n = end - begin < REFUSAL ? (int)(end - begin) : REFUSAL;
+    return text + begin;
 }
 
 bool tec_client_pending(const struct tec_client_socket *s)

@@ -59,6 +59,10 @@ enum tec_status tec_client_send(struct tec_client_socket *s, const void *data, s
 enum tec_status tec_client_receive(struct tec_client_socket *s, struct tec_buffer *out,
                                    bool *refused, struct tec_error *err);
 
+/* The sentence of a refusal, of *n bytes at most 300, where it lies in the reply: its last line,
+ * which of a traceback is the exception. */
+const char *tec_client_refusal(const struct tec_buffer *reply, int *n);
+
 /* There may be bytes that have been received and not been read: poll does not know of them. */
 bool tec_client_pending(const struct tec_client_socket *s);
 

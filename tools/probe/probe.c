@@ -117,10 +117,10 @@ static enum tec_status receive(struct tec_client_socket *s, struct tec_buffer *r
 {
     bool refused;
     TEC_TRY(tec_client_receive(s, reply, &refused, err));
-    int n = (int)(reply->n < 400 ? reply->n : 400);
+    int n = 0;
+    const char *why = tec_client_refusal(reply, &n);
     return !refused ? TEC_OK
-                    : tec_fail(err, TEC_MALFORMED, "%s: the server refuses: %.*s", s->url, n,
-                               reply->data ? (const char *)reply->data : "");
+                    : tec_fail(err, TEC_MALFORMED, "%s: the server refuses: %.*s", s->url, n, why);
 }
 
 static enum tec_status ask(struct tec_probe_times *out, struct tec_client_socket *s,
