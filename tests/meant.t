@@ -71,6 +71,18 @@ ok $? "a parameter is told where it is written, not in the base"
 ! "$T" check "$W/x.json" >"$W/out" 2>&1 && grep -q "did you mean 'prefill'" "$W/out"
 ok $? "a kind of the JSON form"
 
+# The place of --set is that of the word that is wrong, wherever in the path it stands.
+marks() { # marks COLUMN MARK PATH=VALUE
+    ! "$T" check pipelines/demo_metaworld.lua --set "$3" >"$W/out" 2>&1 && grep -q -- "--> --set:1:$1\$" "$W/out" &&
+        [ "$(grep -E '^ *\| *\^+$' "$W/out" | tr -d ' |')" = "$2" ]
+    ok $? "$3: marked at $1"
+}
+marks 7 ^^^ frame.foo.bar=1
+marks 7 ^^^ frame.foo=bar
+marks 20 ^^ nodes.act.deadline.no.more=1
+marks 11 ^^^^^^^^^^ nodes.act.wrongfield.y=1
+marks 11 ^^^^^ nodes.act.steps.y=1
+
 refuses "is 99, allowed is 1 to 32; policy 'oxygen' has no parameter 'kk', did you mean 'k'?" \
     run pipelines/demo_metaworld.lua --device cpu --random-inputs 1 --policy oxygen --param k=99 --param kk=3
 # Where the line is full it says that there is more, whole, at whatever length.

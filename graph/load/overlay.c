@@ -394,8 +394,10 @@ static struct tec_decl_value *apply(struct tec_loader *ld, const struct setting 
         path++;
         bool table =
             e->value && (e->value->kind == TEC_VALUE_TABLE || e->value->kind == TEC_VALUE_LIST);
-        if (!table)
+        if (!table) {
+            e->set = part(s, path - 1 - used, used);
             e->value = tec_decl_value_new(ld, TEC_VALUE_TABLE);
+        }
         if (e->value)
             e->value = tec_decl_value_copy(ld, e->value, e->value->n + 1);
         v = e->value;

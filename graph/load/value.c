@@ -189,10 +189,16 @@ struct tec_where tec_where_value(const struct tec_loader *ld, const struct tec_d
     return where_table(ld, e->source, e->open);
 }
 
+/* Does `set` mark the key, as of a table that --set made on its way? Else it marks the value. */
+static bool marks_key(const struct tec_decl_entry *e)
+{
+    return e->value && e->value->kind == TEC_VALUE_TABLE && e->value->tag == TEC_CON_NONE;
+}
+
 struct tec_where tec_where_key(const struct tec_loader *ld, const struct tec_decl_entry *e)
 {
     struct tec_source_span span;
-    if (e && e->set.file && e->key && e->set.col > (int)strlen(e->key) + 1) {
+    if (e && e->set.file && e->key && !marks_key(e) && e->set.col > (int)strlen(e->key) + 1) {
         struct tec_where key = e->set; /* "key=value" */
         key.end = key.col - 1;
         key.col = key.end - (int)strlen(e->key);
