@@ -94,6 +94,23 @@ for length in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         --param h$name=1 --param i$name=1 >"$W/out" 2>"$W/err" && grep -qE "'; and more$" "$W/err" || good=1
 done
 ok $good "and more"
+# A wrong parameter on the command line is usage, whatever the verb; a wrong one of the file is the file's.
+for verb in check "run --device cpu --random-inputs 1 -n 1" "simulate --launch-ms 1 -n 1" graph "bench -n 1 --device cpu"; do
+    refuses "did you mean 'k'?" $verb pipelines/demo_metaworld.lua --param kk=3
+    refuses "is 99, allowed is 1 to 32" $verb pipelines/demo_metaworld.lua --param k=99
+done
+"$T" simulate pipelines/demo_metaworld.lua --launch-ms 1 -n 1 --set policy.params.kk=3 --param k=4 >"$W/out" 2>"$W/err"
+[ $? -eq 3 ] && grep -q "no parameter 'kk'" "$W/err"
+ok $? "of the file's, also beside a right one of the command line"
+# --set policy.name leaves the other policy's parameters where they are.
+kept="--set policy.name keeps the parameters of the file, --policy isolated does not"
+! "$T" check pipelines/demo_metaworld.lua --set policy.name=isolated >"$W/out" 2>&1 && grep -qF "help: $kept" "$W/out"
+ok $? "check says which words would do"
+"$T" simulate pipelines/demo_metaworld.lua --launch-ms 1 -n 1 --set policy.name=isolated >"$W/out" 2>"$W/err"
+[ $? -eq 3 ] && [ "$(wc -l <"$W/err")" -eq 1 ] && grep -qF "policy 'isolated' has no parameter 'k'; $kept" "$W/err"
+ok $? "so do verbs that run"
+"$T" simulate pipelines/demo_metaworld.lua --launch-ms 1 -n 1 --set policy.name=batch_only >"$W/out" 2>"$W/err"
+ok $? "one that has them takes them"
 refuses "no policy here has it; did you mean 'k'?" bench pipelines/demo_metaworld.lua --policy oxygen --param kk=3
 refuses "did you mean 'k'?" bench pipelines/demo_metaworld.lua --policy oxygen --sweep kk=3
 refuses "--policy has no meaning here; it is an option of bench, check, graph" profile --policy fill x.lua

@@ -688,7 +688,7 @@ TEST(parameters_are_checked)
         CHECK_INT(tec_policy_set_param(policy, "k", wrong[i], &err), ==, TEC_INVALID);
     CHECK(strstr(err.message, "allowed is 1 to 32"));
     CHECK_INT(tec_policy_set_param(policy, "k", strtod("nan", NULL), &err), ==, TEC_INVALID);
-    CHECK_INT(tec_policy_set_param(policy, "kk", 4, &err), ==, TEC_NOT_FOUND);
+    CHECK_INT(tec_policy_set_param(policy, "kk", 4, &err), ==, TEC_INVALID);
     CHECK(strstr(err.message, "did you mean 'k'?"));
     CHECK(k->value == 8);
     tec_policy_close(policy);
@@ -697,7 +697,7 @@ TEST(parameters_are_checked)
               TEC_INVALID);
     given.name = "speed";
     CHECK_INT(tec_policy_open(&policy, "oxygen", ".", &t, &patient, &given, 1, &heap, &err), ==,
-              TEC_NOT_FOUND);
+              TEC_INVALID);
     CHECK_INT(heap.live, ==, 0);
 }
 

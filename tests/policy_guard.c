@@ -170,7 +170,7 @@ TEST(a_posted_parameter_comes_with_the_next_frame)
     CHECK_INT(tec_policy_post_param(policy, "k", 10, &err), ==, TEC_INVALID);
     CHECK_INT(tec_policy_post_param(policy, "k", 4.5, &err), ==, TEC_INVALID);
     CHECK_INT(tec_policy_post_param(policy, "q", strtod("nan", NULL), &err), ==, TEC_INVALID);
-    CHECK_INT(tec_policy_post_param(policy, "kk", 4, &err), ==, TEC_NOT_FOUND);
+    CHECK_INT(tec_policy_post_param(policy, "kk", 4, &err), ==, TEC_INVALID);
     CHECK_INT(frame_of(&planner, &t, 2), ==, TEC_OK);
     CHECK(d.notes[0].number == 8 && d.notes[1].number == 0.25);
     CHECK_STR(d.notes[2].text, "integer");

@@ -40,7 +40,7 @@ static enum tec_status check(const struct tec_policy *policy, const char *name, 
         names[at] = policy->params[at].name;
     if (at == policy->n_params) {
         near = tec_nearest(name, names, at);
-        return tec_fail(err, TEC_NOT_FOUND, "policy '%s' has no parameter '%.60s'%s%s%s",
+        return tec_fail(err, TEC_INVALID, "policy '%s' has no parameter '%.60s'%s%s%s",
                         policy->name, name, near ? ", did you mean '" : "", near ? near : "",
                         near ? "'?" : "");
     }

@@ -71,10 +71,10 @@ enum tec_status tec_policy_path(char path[TEC_POLICY_PATH], const char *name, co
                                 struct tec_error *err);
 
 /* Load a policy and run its setup. `name` is as tec_policy_path takes it. `topology` is borrowed
- * for the life of the policy, `params` for the call. TEC_NOT_FOUND for an unknown name or
- * parameter, TEC_INVALID for a value out of range, TEC_UNSUPPORTED when the pipeline lacks an axis
- * that the policy needs, TEC_MALFORMED, TEC_POLICY, TEC_TIME or TEC_NO_MEMORY when the file is
- * wrong or misbehaves. */
+ * for the life of the policy, `params` for the call. TEC_NOT_FOUND for an unknown name,
+ * TEC_INVALID for an unknown parameter or a value out of range, TEC_UNSUPPORTED when the pipeline
+ * lacks an axis that the policy needs, TEC_MALFORMED, TEC_POLICY, TEC_TIME or TEC_NO_MEMORY when
+ * the file is wrong or misbehaves. */
 enum tec_status tec_policy_open(struct tec_policy **out, const char *name, const char *root,
                                 const struct tec_topology *topology,
                                 const struct tec_policy_limits *limits,

@@ -230,6 +230,64 @@ static bool is_own(const struct tec_pipeline *pipeline, const char *name, const 
            a.st_ino == b.st_ino;
 }
 
+/* What a policy is opened with. */
+struct opening {
+    const struct tec_pipeline *pipeline;
+    const char *path, *root;
+    const struct tec_topology *topology;
+    struct tec_heap *heap;
+    struct tec_policy_limits limits;
+};
+
+static double value_of(const struct values *values, const char *name)
+{
+    for (int i = 0; i < values->n; i++)
+        if (strcmp(values->item[i].name, name) == 0)
+            return values->item[i].value;
+    return 0.0;
+}
+
+/* Does the policy take the words? Where it cannot be opened without any of them, they are not to
+ * blame. */
+static bool takes_words(const struct opening *o, const struct values *values)
+{
+    struct tec_policy *bare = NULL;
+    struct tec_error unsaid;
+    if (tec_policy_open(&bare, o->path, o->root, o->topology, &o->limits, NULL, 0, o->heap,
+                        &unsaid) != TEC_OK)
+        return true;
+    bool takes = true;
+    for (int i = 0; i < values->n_names; i++)
+        takes &= tec_policy_set_param(bare, values->names[i], value_of(values, values->names[i]),
+                                      &unsaid) == TEC_OK;
+    tec_policy_close(bare);
+    return takes;
+}
+
+/* A value is wrong: is it one of the words, or one of the file, whose policy --set may have
+ * replaced? */
+static enum tec_status blame(const struct opening *o, const struct values *values,
+                             struct tec_error *err)
+{
+    struct tec_error why = {.message = ""};
+    if (err)
+        why = *err;
+    if (values->n_names && !takes_words(o, values))
+        return TEC_INVALID;
+    if (!tec_live_policy_is_set(o->pipeline))
+        return tec_fail(err, TEC_MALFORMED, "%s", why.message);
+    return tec_fail(err, TEC_MALFORMED,
+                    "%s; --set policy.name keeps the parameters of the file, --policy %.60s does "
+                    "not",
+                    why.message, own_name(o->pipeline));
+}
+
+bool tec_live_policy_is_set(const struct tec_pipeline *pipeline)
+{
+    const char *file = pipeline->policy.where_name.file;
+    return file && strcmp(file, "--set") == 0;
+}
+
 enum tec_status tec_open_policy(struct tec_policy **out, const struct tec_pipeline *pipeline,
                                 const char *name, const char *root,
                                 const struct tec_topology *topology, const char *const *words,
@@ -237,14 +295,16 @@ enum tec_status tec_open_policy(struct tec_policy **out, const struct tec_pipeli
 {
     struct values values = {.n = 0};
     char path[TEC_POLICY_PATH];
-    struct tec_policy_limits limits = tec_live_guard_limits(pipeline);
+    const struct opening o = {
+        pipeline, name ? name : path, root, topology, heap, tec_live_guard_limits(pipeline)};
     if (!name || is_own(pipeline, name, root))
         TEC_TRY(from_file(&values, pipeline->policy.params, err));
     TEC_TRY(from_words(&values, words, n_words, err));
     if (!name)
         TEC_TRY(tec_live_own_policy(path, pipeline, own_name(pipeline), root, err));
-    return tec_policy_open(out, name ? name : path, root, topology, &limits, values.item, values.n,
-                           heap, err);
+    enum tec_status status =
+        tec_policy_open(out, o.path, root, topology, &o.limits, values.item, values.n, heap, err);
+    return status == TEC_INVALID && values.n ? blame(&o, &values, err) : status;
 }
 
 enum tec_status tec_open_fallback(struct tec_policy **out, const struct tec_pipeline *pipeline,

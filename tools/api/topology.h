@@ -26,11 +26,15 @@ enum tec_status tec_live_own_policy(char out[TEC_POLICY_PATH], const struct tec_
 
 /* Open a pipeline's policy, or `name` in place of it when that is not NULL: parameters (the
  * pipeline's when the policy is its own, by name or by file, then "NAME=VALUE" words) and limits of
- * guard. A path in `name` begins at the current folder. */
+ * guard. A path in `name` begins at the current folder. TEC_INVALID: it does not take one of the
+ * words, TEC_MALFORMED: one of the pipeline's; else as tec_policy_open. */
 enum tec_status tec_open_policy(struct tec_policy **out, const struct tec_pipeline *pipeline,
                                 const char *name, const char *root,
                                 const struct tec_topology *topology, const char *const *words,
                                 int n_words, struct tec_heap *heap, struct tec_error *err);
+
+/* Is the name of the pipeline's policy from --set? Its parameters may be those of another one. */
+bool tec_live_policy_is_set(const struct tec_pipeline *pipeline);
 
 /* Open the guard's fallback, a policy like others, to be closed by the caller; NULL for "default",
  * the default plan, which needs none. Fails as tec_open_policy does, after "guard.fallback: ". */

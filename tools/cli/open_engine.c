@@ -216,7 +216,7 @@ enum tec_status tec_use_policy(struct tec_opened *o, const char *name, struct te
         tec_open_policy(&policy, o->pipeline, name, o->call->root, &o->engine->topology,
                         s->param.item, s->param.n, o->call->heap, err);
     if (status != TEC_OK)
-        return s->param.n ? status : tec_opened_status(status); /* --param or the file is wrong */
+        return name || s->param.n ? status : tec_opened_status(status);
     tec_policy_set_fallback(policy, o->fallback);
     struct tec_planner planner = tec_policy_planner(policy);
     tec_loop_set_planner(o->engine->loop, &planner);
