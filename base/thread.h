@@ -8,9 +8,9 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* Bytes of stack that kernels take at most (conv3x3 0.65 MiB, gemm_int4 and gemm_int8 0.3 MiB), and
- * that a thread needs which runs them. */
-enum { TEC_KERNEL_STACK = 700 << 10, TEC_THREAD_STACK = 1 << 20 };
+/* Bytes of stack that kernels take at most (bf16 products of a tile unit 1.7 MiB, conv3x3 0.65 MiB,
+ * gemm_int4 and gemm_int8 0.3 MiB), and that a thread needs which runs them. */
+enum { TEC_KERNEL_STACK = 1760 << 10, TEC_THREAD_STACK = 2304 << 10 };
 
 /* Start a thread with SIGINT, SIGTERM and SIGHUP blocked from its first instruction on, and with at
  * least TEC_THREAD_STACK where the system's stacks are smaller (musl: 128 KiB). false: none was

@@ -22,7 +22,10 @@ static const struct tiles_shapes tiles_shapes = {
     1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
 
 #define TILES_START() __asm__ volatile("ldtilecfg %0" : : "m"(tiles_shapes))
-#define TILES_STOP() __asm__ volatile("tilerelease" : :)
+#define TILES_STOP() __asm__ volatile("tilerelease\n\tsfence" : : : "memory")
+
+/* 16 floats that no cache keeps. Other threads see them after TILES_STOP. */
+#define TILES_PAST(to, v) _mm512_stream_ps(to, v)
 
 /* t, s, x, w are digits. Rows follow one another in memory. */
 #define TILE_ZERO(t) __asm__ volatile("tilezero %%tmm" #t : :)

@@ -19,8 +19,16 @@ static const struct {
              {16, 16, 32, 33},    {17, 17, 48, 63},  {31, 30, 16, 64},    {32, 32, 64, 65},
              {33, 33, 48, 96},    {64, 63, 32, 127}, {129, 129, 16, 300}, {140, 131, 32, 47},
              {260, 257, 16, 7},   {1, 1, 528, 2051}, {3, 3, 560, 40},     {17, 17, 32, 2100},
-             {128, 128, 48, 513}, {14, 14, 800, 34}, {2, 2, 16, 16387}};
+             {128, 128, 48, 513}, {14, 14, 800, 34}, {2, 2, 16, 16387},   {40, 40, 560, 700},
+             {41, 40, 544, 697}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 12 };
+
+/* For a processor's own tile unit, whose blocks and pieces are as large as its caches: more rows
+ * than a block, all of k at once and in two pieces, with more panels than a group. */
+static const struct {
+    int rows, n, k;
+} large[] = {{300, 48, 77}, {289, 1056, 2100}, {160, 32, 2080}, {530, 1040, 64}};
+enum { LARGE = sizeof large / sizeof large[0] };
 
 /* What the sum of one element is made of: of its products, of what flushing may take, and of what
  * two terms leave out of the smallest x, half of the least bf16. */
@@ -229,6 +237,9 @@ void conform_terms(struct conform *c)
             terms_shape(c, 17, 17, 48, 101, terms, (enum conform_family)f);
     for (int f = 0; c->tiles && f < CONFORM_FAMILIES; f++)
         as_emulated(c, 21, 80, 301, 1 + f % 2, (enum conform_family)f);
+    for (int i = 0; conform_has_tiles(c->fast) && !c->slow && i < 2 * LARGE; i++)
+        terms_shape(c, large[i / 2].rows, large[i / 2].rows, large[i / 2].n, large[i / 2].k,
+                    1 + i % 2, CONFORM_NORMAL);
     for (int f = 0; c->pairs && f < CONFORM_FAMILIES; f++)
         for (int rows = 5; rows < 64; rows += 53)
             as_emulated(c, rows, 80, conform_scale(c, 1301, 301), 1, (enum conform_family)f);

@@ -82,6 +82,7 @@ static inline void tiles_emulated_dot(int sums, int x, int w)
 #define TILES_TARGET VEC_TARGET
 #define TILES_START() ((void)(tiles_emulated = (struct tiles_emulated){.started = true}))
 #define TILES_STOP() ((void)(tiles_emulated.started = false))
+#define TILES_PAST(to, v) vec_store(to, v)
 #define TILE_ZERO(t) ((void)memset(tiles_emulated_at(t, true), 0, 1024))
 #define TILE_LOAD(t, at) ((void)memcpy(tiles_emulated_at(t, true), at, 1024))
 #define TILE_STORE(t, at) ((void)memcpy(at, tiles_emulated_at(t, false), 1024))
