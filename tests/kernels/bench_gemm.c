@@ -241,8 +241,9 @@ void conform_print_peaks(void)
     enum tec_tier tier = tec_tier_best();
     for (int lanes = 1; lanes <= 2; lanes++)
         printf("{\"lanes\": %d, \"fma_gflops\": %.1f, \"bf16_gflops\": %.1f, \"int8_gops\": %.1f, "
-               "\"read_gb_s\": %.2f}\n",
+               "\"tiles_gflops\": %.1f, \"tiles_gops\": %.1f, \"read_gb_s\": %.2f}\n",
                lanes, peaks_fma(tier, lanes), peaks_bf16(lanes), peaks_int8(lanes),
+               peaks_tiles(false, lanes), peaks_tiles(true, lanes),
                peaks_read(memory, size, lanes));
     free(memory);
 }

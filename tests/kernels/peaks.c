@@ -6,6 +6,7 @@
 #include "tests/kernels/conform.h"
 
 #if defined(__x86_64__)
+#include "kernels/avx512/tiles.h"
 #include <immintrin.h>
 #define READ_TARGET __attribute__((target("avx2")))
 #else
@@ -178,6 +179,41 @@ double peaks_int8(int lanes)
     return ops / peaks_measure(bytes_512, NULL, lanes, 20, NULL) * 1e-9;
 }
 
+/* Products of two tiles into four in turn; user: of bytes, NULL: of bf16. */
+TILES_TARGET static void tiles(void *user, struct tec_part part, int rep)
+{
+    (void)part;
+    (void)rep;
+    TILES_START();
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    TILE_ZERO(2);
+    TILE_ZERO(3);
+    TILE_ZERO(4);
+    TILE_ZERO(5);
+    for (int round = 0; user && round < FMA_ROUNDS; round++) {
+        TILE_DOT(0, 4, 5);
+        TILE_DOT(1, 4, 5);
+        TILE_DOT(2, 4, 5);
+        TILE_DOT(3, 4, 5);
+    }
+    for (int round = 0; !user && round < FMA_ROUNDS; round++) {
+        TILE_PRODUCT(0, 4, 5);
+        TILE_PRODUCT(1, 4, 5);
+        TILE_PRODUCT(2, 4, 5);
+        TILE_PRODUCT(3, 4, 5);
+    }
+    TILES_STOP();
+}
+
+double peaks_tiles(bool bytes, int lanes)
+{
+    if (!tec_tier_has_tiles())
+        return 0.0;
+    double ops = 2.0 * FMA_ROUNDS * 4.0 * 16.0 * 16.0 * (bytes ? 64.0 : 32.0) * lanes;
+    return ops / peaks_measure(tiles, bytes ? &bytes : NULL, lanes, 20, NULL) * 1e-9;
+}
+
 static struct chains chains_of(enum tec_tier tier)
 {
     return tier == TEC_TIER_avx512 ? (struct chains){fma_512, 24.0 * 16.0}
@@ -216,6 +252,13 @@ double peaks_bf16(int lanes)
 
 double peaks_int8(int lanes)
 {
+    (void)lanes;
+    return 0.0;
+}
+
+double peaks_tiles(bool bytes, int lanes)
+{
+    (void)bytes;
     (void)lanes;
     return 0.0;
 }

@@ -4,6 +4,7 @@
 
 #include "kernels/kernels.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Run job(user, lane, lanes, rep) on `lanes` threads, `reps` times, all starting together; the
@@ -20,6 +21,9 @@ double peaks_bf16(int lanes);
 
 /* Products of bytes by the vectors of AVX512-VNNI, likewise. */
 double peaks_int8(int lanes);
+
+/* Products by a tile unit (AMX), likewise: of bytes, or of bf16 pairs. */
+double peaks_tiles(bool bytes, int lanes);
 
 /* Reading through `size` bytes, more than the caches hold, in GB/s. */
 double peaks_read(const void *memory, size_t size, int lanes);

@@ -79,6 +79,14 @@ static inline void tiles_emulated_dot(int sums, int x, int w)
         }
 }
 
+VEC_INLINE vec tiles_emulated_whole(const int32_t *high, const int32_t *low)
+{
+    float whole[VEC_WIDTH];
+    for (int i = 0; i < VEC_WIDTH; i++)
+        whole[i] = (float)(high[i] * 256 + low[i]);
+    return vec_load(whole);
+}
+
 #define TILES_TARGET VEC_TARGET
 #define TILES_START() ((void)(tiles_emulated = (struct tiles_emulated){.started = true}))
 #define TILES_STOP() ((void)(tiles_emulated.started = false))
@@ -87,6 +95,7 @@ static inline void tiles_emulated_dot(int sums, int x, int w)
 #define TILE_LOAD(t, at) ((void)memcpy(tiles_emulated_at(t, true), at, 1024))
 #define TILE_STORE(t, at) ((void)memcpy(at, tiles_emulated_at(t, false), 1024))
 #define TILE_PRODUCT(s, x, w) tiles_emulated_product(s, x, w)
+#define TILE_WHOLE(high, low) tiles_emulated_whole(high, low)
 #define TILE_DOT(s, x, w) tiles_emulated_dot(s, x, w)
 
 #endif

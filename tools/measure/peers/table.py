@@ -38,7 +38,7 @@ def of_row(r):
     """Everything of a row."""
     c = r["before"]
     out = [f"{r['what']}; {r['threads']} threads, load {r['before']['load'][0]} before, {r['after']['load'][0]} after; "
-           f"of {c['lanes']} threads float32 {c['fma_gflops']:.0f} GF/s, bf16 {c['bf16_gflops']:.0f}, int8 {c['int8_gops']:.0f}, reads {c['read_gb_s']:.0f} GB/s", "",
+           f"of {c['lanes']} threads float32 {c['fma_gflops']:.0f} GF/s, bf16 {c['bf16_gflops']:.0f}, int8 {c['int8_gops']:.0f}, tile unit {c.get('tiles_gflops', 0):.0f}, reads {c['read_gb_s']:.0f} GB/s", "",
            "| | dtype | p50 | p99 | max | best | processor | peer / tectum (least, most) | of processor | goal | apart |",
            "|---|---|---|---|---|---|---|---|---|---|---|"]
     for s in [r["ours"], *r["peers"]]:
