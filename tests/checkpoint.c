@@ -455,7 +455,7 @@ TEST(other_things_are_named)
                   "this is a tokenizer");
     snprintf(path, sizeof path, "%stokenizer", LEROBOT);
     check_message(path, TEC_INVALID, "this is a tokenizer");
-    for (int i = TEC_PATH_MISSING; i <= TEC_PATH_RECORDING; i++)
+    for (int i = TEC_PATH_MISSING; i <= TEC_PATH_ORBAX; i++)
         CHECK(*tec_path_kind_text((enum tec_path_kind)i));
     box_remove(&b);
 }

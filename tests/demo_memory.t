@@ -33,6 +33,34 @@ check "a restart remembers" test "$(said)" = ":table " -a "$(counts)" = "2 remem
 tell m --input goal=find:fork --frames 3 --set 'nodes.answer.spawn=on_change()'
 check "on_change() asks when the goal changes, and then alone" test "$(said)" = ":table "
 
+# Vectors of another encoder are made anew when the file is opened, each robot's; keys and values stay.
+E=tests/golden/encoders
+with() {
+    store=$1 encoder=$2
+    shift 2
+    tell "$store" --input goal=find:fork --set "resources.mem.encoder=$E/$encoder/checkpoint" "$@"
+}
+kept() { test "$(said)" = ":table " && grep -q '2 remembered, 2 in the prompt, 0 without kept keys' "$W/out"; }
+cp "$W/m" "$W/vectors"
+with vectors minilm_tiny
+check "another encoder, of another width: kept keys answer" kept
+check "which is said, with both" grep -q "^tectum run: memory 'mem': $W/vectors has vectors of the encoder 'none: the texts' words'.*, the pipeline's is '$E/minilm_tiny/checkpoint, mean' ([0-9a-f]*): 2 of 2 were another's and were made anew" "$W/err"
+with vectors minilm_tiny
+check "the file says whose they are now: nothing is said" test ! -s "$W/err"
+"$T" inspect "$W/vectors" >"$W/out" 2>&1
+check "inspect shows it" grep -q "^encoder    $E/minilm_tiny/checkpoint, mean ([0-9a-f]*), vectors of 64 numbers" "$W/out"
+mkdir -p "$W/copy"
+cp -RL $E/minilm_tiny/checkpoint "$W/copy/encoder"
+tell vectors --input goal=find:fork --set "resources.mem.encoder=$W/copy/encoder"
+check "a copy of the encoder elsewhere is the same one" test ! -s "$W/err"
+echo '{"prompts": {"p": "a fact: "}, "default_prompt_name": "p"}' >"$W/copy/encoder/config_sentence_transformers.json"
+tell vectors --input goal=find:fork --set "resources.mem.encoder=$W/copy/encoder"
+check "with a prompt it is another one" grep -q "mean, prompt \"a fact: \"' ([0-9a-f]*): 2 of 2 were another's" "$W/err"
+check "and kept keys answer" kept
+cp "$W/vectors" "$W/vectors.1"
+with vectors minilm_odd --set frame.sessions=2
+check "of several robots each file" test "$(grep -c '2 of 2 were another' "$W/err")" -eq 2
+
 # Where not all fit, the best are taken, and stand as they were put.
 cat >"$W/many.jsonl" <<'END'
 {"goal": "fetch:fork", "memory": {"put": {"fridge": "{position:kitchen,state:closed,object:fridge}\n", "cup": "{position:fridge,state:clean,object:cup}\n", "fork": "{position:fridge,state:dirty,object:fork}\n", "pan": "{position:sofa,state:dirty,object:pan}\n", "box": "{position:bed,state:dirty,object:box}\n"}}}

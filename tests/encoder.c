@@ -312,6 +312,74 @@ TEST(modules_that_are_not_there)
             TEC_NOT_FOUND, "none");
 }
 
+/* The identity of the folder with one file's bytes changed at a place; NULL: as it is. */
+static void identity_with(const char *name, const char *was, const char *becomes, uint64_t id[2])
+{
+    struct tec_encoder *e = NULL;
+    make_dir(MINI);
+    if (name) {
+        static char bytes[1 << 20];
+        char golden[256];
+        snprintf(golden, sizeof golden, "%s/%s", MINI, name);
+        FILE *f = fopen(golden, "rb");
+        REQUIRE(f);
+        size_t n = fread(bytes, 1, sizeof bytes, f);
+        fclose(f);
+        char *at = was ? memmem(bytes, n, was, strlen(was)) : bytes + n - 9;
+        REQUIRE(n < sizeof bytes && at);
+        memcpy(at, becomes, strlen(becomes));
+        box_path(&box, name);
+        f = fopen(box.path, "wb");
+        REQUIRE(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+    }
+    e = open_at(box.dir, 0, 0);
+    CHECK(tec_encoder_identity(e, id, &err) == TEC_OK);
+    close_all(e);
+    box_remove(&box);
+}
+
+TEST(an_encoder_is_another_one_where_anything_of_it_is)
+{
+    /* The last weight; an epsilon; the pooling; a word; the limit. */
+    static const struct {
+        const char *name, *was, *becomes;
+    } changes[] = {{"model.safetensors", NULL, "\1"},
+                   {"config.json", "1e-12", "1e-11"},
+                   {"1_Pooling/config.json",
+                    "\"pooling_mode_cls_token\": false,\n  "
+                    "\"pooling_mode_mean_tokens\": true",
+                    "\"pooling_mode_cls_token\": true,\n  \"pooling_mode_mean_tokens\": false"},
+                   {"tokenizer.json", "\"the\":", "\"thq\":"},
+                   {"sentence_bert_config.json", "48", "47"}};
+    enum { N = sizeof changes / sizeof changes[0] };
+    uint64_t own[2], again[2], ids[N][2];
+    identity_with(NULL, NULL, NULL, own);
+    identity_with(NULL, NULL, NULL, again); /* a copy elsewhere is the same one */
+    CHECK(memcmp(own, again, sizeof own) == 0 && (own[0] || own[1]));
+    for (int i = 0; i < N; i++) {
+        identity_with(changes[i].name, changes[i].was, changes[i].becomes, ids[i]);
+        CHECK(memcmp(own, ids[i], sizeof own) != 0);
+        for (int k = 0; k < i; k++)
+            CHECK(memcmp(ids[k], ids[i], sizeof own) != 0);
+    }
+}
+
+TEST(a_prompt_makes_another_encoder)
+{
+    uint64_t own[2], id[2];
+    identity_with(NULL, NULL, NULL, own);
+    make_dir(MINI);
+    put("config_sentence_transformers.json",
+        "{\"prompts\":{\"q\":\"query: \"},\"default_prompt_name\":\"q\"}");
+    struct tec_encoder *e = open_at(box.dir, 0, 0);
+    CHECK(tec_encoder_identity(e, id, &err) == TEC_OK);
+    CHECK(memcmp(own, id, sizeof own) != 0);
+    CHECK(strcmp(tec_encoder_prompt(e), "query: ") == 0);
+    CHECK(strcmp(tec_encoder_pooling(e), "mean") == 0);
+    close_all(e);
+    box_remove(&box);
+}
+
 static void pooling(const char *text, enum tec_status status, const char *says)
 {
     struct tec_encoder *e = NULL;

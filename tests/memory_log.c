@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 enum { SEGMENTS = 12, LAYERS = 3, ROW = 24, DIM = 4, KILLS = 240 /* or --rounds */ };
+enum { HEADER = sizeof(struct tec_log_header) };
 
 static const struct tec_log_key key = {.model = {11, 12},
                                        .tokenizer = {21, 22},
@@ -113,7 +114,7 @@ static enum tec_status open_state(struct tec_log **log, struct state *s,
                                   struct tec_error *err)
 {
     static const struct tec_log_options none = {0};
-    const struct tec_log_visitor visitor = {s, on_record, on_damage, NULL};
+    const struct tec_log_visitor visitor = {s, on_record, on_damage, NULL, false};
     memset(s, 0, sizeof *s);
     return tec_log_open(log, path, &key, options ? options : &none, &visitor, heap, err);
 }
@@ -387,14 +388,14 @@ TEST(a_bit_that_flips_costs_its_record_alone)
     unsigned char *all = slurp(bytes);
     REQUIRE(open_state(&log, &whole, NULL, &heap, NULL) == TEC_OK);
     tec_log_close(log);
-    for (int64_t at = 0; at < bytes; at += at < 96 ? 1 : 37) {
+    for (int64_t at = 0; at < bytes; at += at < HEADER ? 1 : 37) {
         struct state s;
         struct tec_error err = {TEC_OK, ""};
         all[at] ^= 0x10;
         spit(all, bytes);
         all[at] ^= 0x10;
         if (open_state(&log, &s, NULL, &heap, &err) != TEC_OK) {
-            CHECK(at < 96 && strstr(err.message, path) != NULL);
+            CHECK(at < HEADER && strstr(err.message, path) != NULL);
             refused++;
             continue;
         }
@@ -421,7 +422,7 @@ TEST(the_file_of_another_is_refused_and_left_alone)
     struct tec_error err;
     struct state s;
     const struct tec_log_options options = {0};
-    const struct tec_log_visitor visitor = {&s, on_record, on_damage, NULL};
+    const struct tec_log_visitor visitor = {&s, on_record, on_damage, NULL, false};
     make_path();
     int64_t bytes = write_file(5, &heap);
     struct tec_log_key other[5] = {key, key, key, key, key};

@@ -84,7 +84,8 @@ static enum tec_path_kind by_text(const char *path)
     return kind;
 }
 
-/* By the first bytes: recordings have a magic; tensors the length of a header, which is JSON. */
+/* By the first bytes: recordings and stores have a magic; tensors the length of a header, which is
+ * JSON. */
 static enum tec_path_kind by_magic(const char *path)
 {
     uint8_t first[9];
@@ -99,6 +100,7 @@ static enum tec_path_kind by_magic(const char *path)
         header = header << 8 | first[i];
     return !read                                                  ? TEC_PATH_UNKNOWN
            : memcmp(first, "\x89MCAP0\r\n", 8) == 0               ? TEC_PATH_RECORDING
+           : memcmp(first, "TECMEM1\0", 8) == 0                   ? TEC_PATH_MEMORY
            : first[8] == '{' && header <= bytes - 8 && header > 1 ? TEC_PATH_SAFETENSORS
                                                                   : TEC_PATH_UNKNOWN;
 }
@@ -139,6 +141,7 @@ const char *tec_path_kind_text(enum tec_path_kind kind)
         [TEC_PATH_TOKENIZER] = "a tokenizer",
         [TEC_PATH_ORBAX] = "a JAX (orbax) checkpoint; tools/convert/openpi.py converts openpi's",
         [TEC_PATH_RECORDING] = "a recording",
+        [TEC_PATH_MEMORY] = "a memory's store",
     };
     return texts[kind];
 }

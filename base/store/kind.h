@@ -17,7 +17,8 @@ enum tec_path_kind {
     TEC_PATH_ROBOT,
     TEC_PATH_TOKENIZER, /* a file, or a directory with nothing more than one */
     TEC_PATH_RECORDING,
-    TEC_PATH_ORBAX /* a JAX checkpoint */
+    TEC_PATH_MEMORY, /* a memory's store */
+    TEC_PATH_ORBAX   /* a JAX checkpoint */
 };
 
 /* Guess from the file's name and first 64 KiB; a directory by the files in it. For messages only:

@@ -63,6 +63,11 @@ uint64_t tec_tensors_bytes(const struct tec_tensors *t);
  * headers, whatever the names of the files. It does not cover the data. */
 void tec_tensors_hash(const struct tec_tensors *t, char text[TEC_HASH_TEXT]);
 
+/* XXH3-128 over all bytes of all files, in order: the data, too. Reads them all, through a buffer
+ * of `heap`. TEC_IO, TEC_NO_MEMORY. */
+enum tec_status tec_tensors_digest(const struct tec_tensors *t, uint64_t out[2],
+                                   struct tec_heap *heap, struct tec_error *err);
+
 /* A hash of which files these are, taken from their headers, and size, time of last change and
  * inode of each as it lies open: it differs where their bytes may differ, without reading them. A
  * copy of a file is another file. */

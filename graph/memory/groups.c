@@ -375,6 +375,16 @@ enum tec_status tec_groups_update(struct tec_groups *g, uint32_t segment,
     return TEC_OK;
 }
 
+enum tec_status tec_groups_embed(struct tec_groups *g, uint32_t segment, const float *embedding,
+                                 struct tec_error *err)
+{
+    TEC_TRY(segment_known(g, segment, err));
+    TEC_TRY(tec_groups_check(g, embedding, err));
+    const struct tec_groups_segment *u = &g->segments[segment];
+    segment_replace(g, segment, &(struct tec_segment_input){embedding, u->tokens, u->text});
+    return TEC_OK;
+}
+
 enum tec_status tec_groups_remove(struct tec_groups *g, uint32_t segment,
                                   struct tec_groups_change *change, struct tec_error *err)
 {

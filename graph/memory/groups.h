@@ -119,6 +119,11 @@ enum tec_status tec_groups_update(struct tec_groups *groups, uint32_t segment,
                                   const struct tec_segment_input *given,
                                   struct tec_groups_change *change, struct tec_error *err);
 
+/* Another vector for a segment, of the same text: no change of its group, but where that lies.
+ * TEC_NOT_FOUND: no such segment; the vector is checked as in add. */
+enum tec_status tec_groups_embed(struct tec_groups *groups, uint32_t segment,
+                                 const float *embedding, struct tec_error *err);
+
 /* The segment goes; a group without members goes with it. TEC_NOT_FOUND: no such segment. */
 enum tec_status tec_groups_remove(struct tec_groups *groups, uint32_t segment,
                                   struct tec_groups_change *change, struct tec_error *err);

@@ -282,6 +282,16 @@ bool tec_log_fails(const struct tec_log *log)
     return log->fails || log->read_only;
 }
 
+const struct tec_log_encoder *tec_log_encoder(const struct tec_log *log)
+{
+    return &log->wrote;
+}
+
+uint32_t tec_log_dim(const struct tec_log *log)
+{
+    return log->dim;
+}
+
 const char *tec_log_path(const struct tec_log *log)
 {
     return log->path;

@@ -2,7 +2,8 @@
  *
  * Layout, little-endian, everything aligned to 64 bytes:
  *
- *   header   4096 bytes: whose KV this is (model, tokenizer, dtype, sizes), checksummed
+ *   header   4096 bytes: whose KV this is (model, tokenizer, dtype, sizes) and whose vectors,
+ *            checksummed
  *   record   head 64 bytes | meta | pieces
  *
  * A head has the type, a sequence number, the sizes, the segment, how far the file was durable when
@@ -39,18 +40,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TEC_LOG_ALIGN = 64, TEC_LOG_HEADER = 4096, TEC_LOG_MAX_ID = 255 };
+enum { TEC_LOG_ALIGN = 64, TEC_LOG_HEADER = 4096, TEC_LOG_MAX_ID = 255, TEC_LOG_NAME = 112 };
 #define TEC_LOG_MAX_TEXT ((size_t)1 << 20)
 #define TEC_LOG_MAX_PIECE ((size_t)1 << 30)
 
-/* Whose KV a file holds. Another one's file is refused. Hashes are 128 bits of the contents, by
- * whoever knows them. */
+/* What makes vectors of texts, with all that changes them. */
+struct tec_log_encoder {
+    uint64_t id[2];          /* a hash of it; 0: not known, as in files of format 1 */
+    char name[TEC_LOG_NAME]; /* for messages; ends with a NUL */
+};
+
+/* Whose KV a file holds, and whose vectors. Another one's file is refused. Hashes are 128 bits of
+ * the contents, by whoever knows them. */
 struct tec_log_key {
     uint64_t model[2], tokenizer[2], dtype[2];
-    uint32_t layers;    /* 1 .. 1024 */
-    uint32_t row_bytes; /* K of one token at one layer; V has as many; 1 .. 2^20 */
-    uint32_t dim;       /* numbers in an embedding, 1 .. 4096 */
-    uint32_t zero;      /* 0 */
+    uint32_t layers;                /* 1 .. 1024 */
+    uint32_t row_bytes;             /* K of one token at one layer; V has as many; 1 .. 2^20 */
+    uint32_t dim;                   /* numbers in an embedding, 1 .. 4096 */
+    uint32_t zero;                  /* 0 */
+    struct tec_log_encoder encoder; /* not known: vectors of any encoder are taken */
 };
 
 enum tec_log_type {
@@ -77,7 +85,7 @@ struct tec_log_record {
     size_t id_bytes;
     const char *text;
     size_t text_bytes;
-    const float *embedding;    /* PUT: [dim] */
+    const float *embedding;    /* PUT: [dim]; NULL in a file of vectors of another width */
     const void *const *pieces; /* KV, to append: [layers] each 2 * tokens * row_bytes */
     int64_t place;             /* KV, visited and appended: where its pieces begin in the file */
 };
@@ -99,6 +107,8 @@ struct tec_log_visitor {
                               struct tec_error *err);
     void (*damage)(void *user, const struct tec_log_damage *damage); /* may be NULL */
     void (*made)(void *user, const char *folder); /* that was not there yet; may be NULL */
+    bool renews; /* vectors of another encoder or width are no reason to refuse a file: the visitor
+                  * makes them anew, and writes the file anew before anything is appended */
 };
 
 struct tec_log_options {
@@ -113,9 +123,9 @@ struct tec_log;
 
 /* Open the file at `path`, or create it, and visit what it holds. Its folders are made where the
  * path is relative and without ".."; else one that is not there is TEC_IO.
- * TEC_INVALID: a key out of range, or the file belongs to another model, tokenizer, dtype or size,
- * or is open elsewhere; TEC_MALFORMED: no store file at all; TEC_IO. Nothing is written to a file
- * that is refused. */
+ * TEC_INVALID: a key out of range, or the file belongs to another model, tokenizer, dtype, size or
+ * encoder, or is open elsewhere; TEC_MALFORMED: no store file at all; TEC_IO. Nothing is written to
+ * a file that is refused. */
 enum tec_status tec_log_open(struct tec_log **out, const char *path, const struct tec_log_key *key,
                              const struct tec_log_options *options,
                              const struct tec_log_visitor *visitor, struct tec_heap *heap,
@@ -184,6 +194,15 @@ void tec_log_compact_abandon(struct tec_log *fresh);
  * piece that is damaged is TEC_MALFORMED, and nothing is appended. */
 enum tec_status tec_log_copy(struct tec_log *to, struct tec_log *from,
                              struct tec_log_record *record, struct tec_error *err);
+
+/* Whose vectors the file has, as it says itself, and how many numbers each. */
+const struct tec_log_encoder *tec_log_encoder(const struct tec_log *log);
+uint32_t tec_log_dim(const struct tec_log *log);
+
+/* What the first page of a file says, for who wants to know; nothing is locked or changed.
+ * TEC_NOT_FOUND, TEC_IO; TEC_MALFORMED: no store file, or a page that is damaged. */
+enum tec_status tec_log_look(const char *path, struct tec_log_key *key, uint32_t *format,
+                             struct tec_error *err);
 
 int64_t tec_log_bytes(const struct tec_log *log);  /* of the file */
 bool tec_log_read_only(const struct tec_log *log); /* after a sync that failed */

@@ -1,9 +1,12 @@
 /* log_open.c - opens or creates the file of a log, locks it and checks its header.
  *
- * Runs when a store is opened or compacted. The header holds hashes of model, tokenizer and dtype:
- * KV of another model is refused instead of being read as if it were this one's. After the lock is
+ * Runs when a store is opened or compacted. The header holds hashes of model, tokenizer, dtype and
+ * encoder: KV of another model is refused instead of being read as if it were this one's, and so
+ * are vectors of another encoder, unless whoever opens the file makes them anew. Files of format 1
+ * name no encoder; what is written is format 2. After the lock is
  * taken the path is compared with the open file, because a compaction elsewhere may have renamed
  * another file into place in between. */
+#include "base/store/file.h"
 #include "graph/memory/log_own.h"
 
 #include <errno.h>
@@ -17,17 +20,20 @@
 #include <xxhash.h>
 
 #define ENDIAN 0x01020304u
+#define FORMAT 2u
+
+enum { MAX_DIM = 4096 };
 
 static const char magic[8] = "TECMEM1";
 
 static enum tec_status key_check(const struct tec_log_key *key, struct tec_error *err)
 {
     if (key->layers < 1 || key->layers > 1024 || key->row_bytes < 1 || key->row_bytes > 1u << 20 ||
-        key->dim < 1 || key->dim > 4096)
+        key->dim < 1 || key->dim > MAX_DIM)
         return tec_fail(err, TEC_INVALID,
                         "store file: %u layers, %u bytes a row, embeddings of %u; at most 1024, "
-                        "2^20 and 4096 are possible",
-                        key->layers, key->row_bytes, key->dim);
+                        "2^20 and %d are possible",
+                        key->layers, key->row_bytes, key->dim, MAX_DIM);
     return TEC_OK;
 }
 
@@ -45,34 +51,76 @@ static enum tec_status refuse(const char *path, const char *what, uint64_t has, 
                     path, what, (unsigned long long)has, (unsigned long long)wants);
 }
 
+/* In a page of format 1 salt and sum stand where later ones have the encoder. */
+static bool first_format(struct tec_log_header *h)
+{
+    uint64_t tail[2];
+    unsigned char *at = (unsigned char *)&h->key + TEC_LOG_KV_KEY;
+    memcpy(tail, at, sizeof tail);
+    bool good = tail[1] == XXH3_64bits(h, (size_t)(at - (unsigned char *)h) + sizeof tail[0]);
+    memset(&h->key.encoder, 0, sizeof h->key.encoder);
+    h->salt = tail[0];
+    return good;
+}
+
+static enum tec_status no_store(const char *path, struct tec_error *err)
+{
+    return tec_fail(err, TEC_MALFORMED, "%s: is no store file of format 1 or %u", path, FORMAT);
+}
+
+/* The page as one of this format. Whatever it says then is what somebody wrote. */
+static enum tec_status header_read(const char *path, struct tec_log_header *h,
+                                   struct tec_error *err)
+{
+    if (memcmp(h->magic, magic, sizeof magic) != 0 || h->format < 1 || h->format > FORMAT)
+        return no_store(path, err);
+    bool good = h->format == 1 ? first_format(h) : h->sum == header_sum(h);
+    if (good && h->endian == ENDIAN && memchr(h->key.encoder.name, '\0', TEC_LOG_NAME))
+        return TEC_OK;
+    return tec_fail(err, TEC_MALFORMED,
+                    "%s: the first page of the store file is damaged; nothing in it can be used",
+                    path);
+}
+
+static enum tec_status encoder_check(const char *path, const struct tec_log_encoder *has,
+                                     const struct tec_log_encoder *is, struct tec_error *err)
+{
+    static const uint64_t unknown[2] = {0, 0};
+    if (memcmp(is->id, unknown, sizeof unknown) == 0 ||
+        memcmp(has->id, unknown, sizeof unknown) == 0 ||
+        memcmp(has->id, is->id, sizeof is->id) == 0)
+        return TEC_OK;
+    return tec_fail(err, TEC_INVALID,
+                    "%s: holds vectors of the encoder '%s' (%016llx), this one is '%s' (%016llx); "
+                    "name another file, or delete it",
+                    path, has->name, (unsigned long long)has->id[0], is->name,
+                    (unsigned long long)is->id[0]);
+}
+
 static enum tec_status header_check(const char *path, const struct tec_log_header *h,
-                                    const struct tec_log_key *key, struct tec_error *err)
+                                    const struct tec_log_key *key, bool renews,
+                                    struct tec_error *err)
 {
     const struct tec_log_key *has = &h->key;
-    if (memcmp(h->magic, magic, sizeof magic) != 0 || h->format != 1)
-        return tec_fail(err, TEC_MALFORMED, "%s: is no store file of format 1", path);
-    if (h->endian != ENDIAN || h->sum != header_sum(h))
-        return tec_fail(
-            err, TEC_MALFORMED,
-            "%s: the first page of the store file is damaged; nothing in it can be used", path);
     if (memcmp(has->model, key->model, sizeof has->model) != 0)
         return refuse(path, "model", has->model[0], key->model[0], err);
     if (memcmp(has->tokenizer, key->tokenizer, sizeof has->tokenizer) != 0)
         return refuse(path, "tokenizer", has->tokenizer[0], key->tokenizer[0], err);
     if (memcmp(has->dtype, key->dtype, sizeof has->dtype) != 0)
         return refuse(path, "dtype", has->dtype[0], key->dtype[0], err);
-    if (has->layers != key->layers || has->row_bytes != key->row_bytes || has->dim != key->dim)
+    if (has->layers != key->layers || has->row_bytes != key->row_bytes ||
+        (renews ? has->dim < 1 || has->dim > MAX_DIM : has->dim != key->dim))
         return tec_fail(err, TEC_INVALID,
                         "%s: %u layers, %u bytes a row, embeddings of %u; these are %u, %u and %u",
                         path, has->layers, has->row_bytes, has->dim, key->layers, key->row_bytes,
                         key->dim);
-    return TEC_OK;
+    return renews ? TEC_OK : encoder_check(path, &has->encoder, &key->encoder, err);
 }
 
 static enum tec_status header_write(struct tec_log *log, struct tec_error *err)
 {
     unsigned char page[TEC_LOG_HEADER] = {0};
-    struct tec_log_header h = {.format = 1, .endian = ENDIAN, .key = log->key};
+    struct tec_log_header h = {.format = FORMAT, .endian = ENDIAN, .key = log->key};
     if (getrandom(&h.salt, sizeof h.salt, GRND_NONBLOCK) != (ssize_t)sizeof h.salt)
         h.salt = (uint64_t)(uintptr_t)log;
     log->salt = h.salt;
@@ -80,6 +128,8 @@ static enum tec_status header_write(struct tec_log *log, struct tec_error *err)
     h.sum = header_sum(&h);
     memcpy(page, &h, sizeof h);
     log->end = log->synced = TEC_LOG_HEADER;
+    log->wrote = log->key.encoder;
+    log->dim = log->key.dim;
     return tec_log_pwrite(log, page, sizeof page, 0, err);
 }
 
@@ -237,14 +287,35 @@ static enum tec_status take(struct tec_log *log, int64_t size,
     if (torn_creation(log, size))
         return begin(log, err);
     if (size < TEC_LOG_HEADER)
-        return tec_fail(err, TEC_MALFORMED, "%s: is no store file of format 1", log->path);
+        return no_store(log->path, err);
     TEC_TRY(tec_log_pread(log, &h, sizeof h, 0, err));
-    TEC_TRY(header_check(log->path, &h, &log->key, err));
+    TEC_TRY(header_read(log->path, &h, err));
+    TEC_TRY(header_check(log->path, &h, &log->key, visitor->renews, err));
     log->salt = h.salt;
+    log->wrote = h.key.encoder;
+    log->dim = h.key.dim;
     TEC_TRY(tec_log_scan(log, size, visitor, err));
     if (log->end < size && ftruncate(log->file, log->end) != 0)
         return tec_fail(err, TEC_IO, "%s: %s", log->path, strerror(errno));
     return tec_log_sync(log, err); /* what is taken over from now on is acknowledged */
+}
+
+enum tec_status tec_log_look(const char *path, struct tec_log_key *key, uint32_t *format,
+                             struct tec_error *err)
+{
+    struct tec_log_header h;
+    uint64_t bytes = 0;
+    int file = -1;
+    TEC_TRY(tec_path_open(path, &file, &bytes, err));
+    enum tec_status status = bytes < TEC_LOG_HEADER
+                                 ? no_store(path, err)
+                                 : tec_path_read(file, path, 0, &h, sizeof h, err);
+    close(file);
+    TEC_TRY(status);
+    *format = h.format;
+    TEC_TRY(header_read(path, &h, err));
+    *key = h.key;
+    return TEC_OK;
 }
 
 enum tec_status tec_log_open(struct tec_log **out, const char *path, const struct tec_log_key *key,

@@ -33,6 +33,8 @@ _Static_assert(sizeof(struct tec_log_meta) == 64, "a meta begins with one line")
 struct tec_log {
     struct tec_heap *heap;
     struct tec_log_key key;
+    struct tec_log_encoder wrote; /* whose vectors the file has, of `dim` numbers */
+    uint32_t dim;
     struct tec_log_options options;
     int file;
     bool read_only; /* it could not be made durable: what the system has of it is not known */
@@ -57,7 +59,10 @@ struct tec_log_header {
     struct tec_log_key key;
     uint64_t salt, sum;
 };
-_Static_assert(sizeof(struct tec_log_key) == 64 && sizeof(struct tec_log_header) == 96,
+/* Of a key all but the encoder: what says whose KV it is, and all that format 1 has of it. */
+enum { TEC_LOG_KV_KEY = offsetof(struct tec_log_key, encoder) };
+_Static_assert(TEC_LOG_KV_KEY == 64 && sizeof(struct tec_log_encoder) == 128 &&
+                   sizeof(struct tec_log_header) == 224,
                "no padding in what is written");
 
 static inline int64_t tec_log_round(int64_t n)

@@ -115,7 +115,7 @@ static const unsigned char *meta_of(struct scan *s, enum tec_status *status, str
     memcpy(&m, bytes, sizeof m);
     bool put = s->head.type == TEC_LOG_PUT;
     uint64_t tail = put ? (uint64_t)m.dim * sizeof(float) + m.id_bytes + m.text_bytes : 0;
-    if (sizeof m + tail != s->head.meta_bytes || (put && m.dim != s->log->key.dim) ||
+    if (sizeof m + tail != s->head.meta_bytes || (put && m.dim != s->log->dim) ||
         m.id_bytes > TEC_LOG_MAX_ID || m.text_bytes > TEC_LOG_MAX_TEXT ||
         tec_log_piece_bytes(&s->log->key, m.tokens) > TEC_LOG_MAX_PIECE)
         return NULL;
@@ -226,7 +226,9 @@ static enum tec_status visit(struct scan *s, const unsigned char *meta, struct t
                                .place = s->at + (int64_t)sizeof s->head +
                                         tec_log_round(s->head.meta_bytes)};
     if (put) {
-        r.embedding = (const float *)(const void *)tail; /* windows begin at lines of 64 bytes */
+        if (m.dim == s->log->key.dim)
+            r.embedding =
+                (const float *)(const void *)tail; /* windows begin at lines of 64 bytes */
         r.id = (const char *)tail + (size_t)m.dim * sizeof(float);
         r.id_bytes = m.id_bytes;
         r.text = r.id + m.id_bytes;

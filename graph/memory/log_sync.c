@@ -141,6 +141,8 @@ void tec_log_compact_switch(struct tec_log *log, struct tec_log *fresh)
     log->ended = fresh->ended;
     log->syncs = fresh->syncs;
     log->salt = fresh->salt;
+    log->wrote = fresh->wrote;
+    log->dim = fresh->dim;
     log->nameless = fresh->nameless;
     log->read_only = log->fails = false;
     fresh->file = old;

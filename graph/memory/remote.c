@@ -328,8 +328,8 @@ bool tec_remote_send(struct tec_remote *r, const struct tec_remote_ticket *ticke
 static void prefix_make(struct tec_remote *r)
 {
     struct tec_log_key form = r->key;
-    form.dim = 0; /* of embeddings: no part of KV */
-    XXH128_hash_t hash = XXH3_128bits(&form, sizeof form);
+    form.dim = 0; /* of embeddings: no part of KV, as the encoder is none */
+    XXH128_hash_t hash = XXH3_128bits(&form, offsetof(struct tec_log_key, encoder));
     snprintf(r->prefix, sizeof r->prefix,
              "tectum:kv1:%016llx%016llx:", (unsigned long long)hash.high64,
              (unsigned long long)hash.low64);

@@ -51,6 +51,17 @@ struct tec_eviction {
     int64_t size;
 };
 
+/* Vectors of another encoder than the store's, in its file, while it is opened: said before they
+ * are made anew (done false) and then. */
+struct tec_store_vectors {
+    const struct tec_log_encoder *was; /* id 0: not known */
+    uint32_t texts;
+    uint32_t changed; /* done: vectors that are others now; 0: the file's were those of this one */
+    bool done;
+    const char
+        *unwritten; /* done, none changed: why the file does not name this encoder; or NULL */
+};
+
 struct tec_store_options {
     const char *path; /* of the file; NULL: RAM only, nothing is durable */
     struct tec_log_key key;
@@ -67,6 +78,13 @@ struct tec_store_options {
      * thread that reads, also under the store's lock: must not call the store. */
     void (*damage)(void *user, const struct tec_log_damage *damage);
     void (*made)(void *user, const char *folder); /* of the file, while it is opened */
+    /* The vector of a text, [key.dim]. Where the file has vectors of another encoder than
+     * key.encoder, of one that is not known, or of another width, those of all texts are made anew
+     * while it is opened, and the file is written anew before that returns; groups, keys and values
+     * stay. NULL: such a file is refused, but where an encoder is not known. */
+    enum tec_status (*embed)(void *user, const char *text, size_t bytes, float *out,
+                             struct tec_error *err);
+    void (*vectors)(void *user, const struct tec_store_vectors *what);
 };
 
 struct tec_store_counts {
@@ -97,7 +115,8 @@ struct tec_store;
 struct tec_kv;
 
 /* Open the file or create it, read what it holds. Errors as tec_log_open; TEC_INVALID where the
- * file has more than max_segments. `heap` must outlive the store. */
+ * file has more than max_segments, or where `embed` fails for a text of it. `heap` must outlive the
+ * store. */
 enum tec_status tec_store_open(struct tec_store **out, const struct tec_store_options *options,
                                struct tec_heap *heap, struct tec_error *err);
 /* Syncs; nothing may be pinned. NULL is allowed. */

@@ -89,7 +89,9 @@ static enum tec_status take_text(struct tec_store *s, const struct tec_log_recor
         return tec_fail(err, TEC_NO_MEMORY, "memory: no room for what the file holds");
     tec_store_kv_leave(s, &s->segments[at]);
     tec_store_text_set(s, at, copy, r->text_bytes, r->tokens, r->version);
-    const struct tec_segment_input given = {r->embedding, r->tokens, s->segments[at].hash};
+    static const float none[TEC_MAX_EMBEDDING]; /* of another width: it is made anew */
+    const struct tec_segment_input given = {r->embedding ? r->embedding : none, r->tokens,
+                                            s->segments[at].hash};
     if (tec_groups_restore(s->groups, at, &given, r->group, r->step, NULL) != TEC_OK) {
         impossible(s, r);
         if (s->segments[at].id && tec_store_serial(s, r->segment) == at)
@@ -138,7 +140,7 @@ static void on_made(void *user, const char *folder)
 
 enum tec_status tec_store_replay(struct tec_store *s, struct tec_error *err)
 {
-    const struct tec_log_visitor visitor = {s, on_record, on_damage, on_made};
+    const struct tec_log_visitor visitor = {s, on_record, on_damage, on_made, s->options.embed};
     s->compact_at = LOOK_FROM;
     return tec_log_open(&s->log, s->options.path, &s->options.key, &s->options.log, &visitor,
                         s->heap, err);

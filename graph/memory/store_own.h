@@ -115,5 +115,7 @@ enum tec_status tec_store_recover(struct tec_store *store, struct tec_error *err
 void tec_store_kv_damaged(struct tec_store *store, struct tec_kv *kv, uint32_t layer, bool reading);
 /* Open the log and take over what it holds. */
 enum tec_status tec_store_replay(struct tec_store *store, struct tec_error *err);
+/* Then: vectors that are another encoder's become the store's own. */
+enum tec_status tec_store_renew(struct tec_store *store, struct tec_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* memory_log.c - fuzz target: any bytes as the file of a memory store. Checksums would turn most of
  * them away, so they are made right first, where something looks like a header or a head: what a
- * file says is then all that can be wrong. The store that opens must answer, change, compact and
- * open again. */
+ * file says is then all that can be wrong: of its format and encoder, too. The store that opens
+ * must answer, change, compact and open again. */
 #include "graph/memory/log_own.h"
 #include "graph/memory/store.h"
 #include "tests/store_inside.h"
@@ -23,18 +23,57 @@ static void check(bool good)
         abort();
 }
 
-static const struct tec_log_key key = {.layers = LAYERS, .row_bytes = ROW, .dim = DIM};
+static const struct tec_log_key key = {
+    .layers = LAYERS, .row_bytes = ROW, .dim = DIM, .encoder = {.id = {7}, .name = "ours"}};
+static bool unable;
 
-/* The bytes of a file: a header of ours, then heads whose sums are right. The first byte of the
- * input says whether metas are made right too. */
-static void mend(unsigned char *file, size_t size, bool metas)
+static enum tec_status embed(void *user, const char *text, size_t bytes, float *out,
+                             struct tec_error *err)
 {
-    struct tec_log like = {.key = key, .salt = 5};
-    struct tec_log_header h = {.magic = "TECMEM1", .format = 1, .endian = 0x01020304u, .key = key};
-    h.salt = like.salt;
+    (void)user;
+    if (unable && bytes > 4)
+        return tec_fail(err, TEC_MALFORMED, "no vector");
+    for (int i = 0; i < DIM; i++)
+        out[i] = (float)(bytes > (size_t)i ? (unsigned char)text[i] : i);
+    return TEC_OK;
+}
+
+/* What the first byte of an input says of the file. */
+enum {
+    METAS = 1,   /* sums of metas are made right, too */
+    SPOILT = 2,  /* a byte of the header is another one */
+    OTHER = 4,   /* the vectors are another encoder's */
+    NARROW = 8,  /* and of another width */
+    FIRST = 16,  /* format 1 */
+    UNABLE = 32, /* the encoder has no vector for some texts */
+};
+
+/* A header of ours. */
+static void head_make(unsigned char *file, int how)
+{
+    struct tec_log_header h = {
+        .magic = "TECMEM1", .format = 2, .endian = 0x01020304u, .key = key, .salt = 5};
+    h.key.dim -= how & NARROW ? 1 : 0;
+    h.key.encoder.id[0] += how & OTHER ? 1 : 0;
     h.sum = XXH3_64bits(&h, offsetof(struct tec_log_header, sum));
     memset(file, 0, TEC_LOG_HEADER);
     memcpy(file, &h, sizeof h);
+    if (!(how & FIRST))
+        return;
+    size_t kv = offsetof(struct tec_log_header, key) + offsetof(struct tec_log_key, encoder);
+    memset(file + kv, 0, sizeof h - kv);
+    file[8] = 1;
+    memcpy(file + kv, &h.salt, sizeof h.salt);
+    uint64_t sum = XXH3_64bits(file, kv + sizeof h.salt);
+    memcpy(file + kv + sizeof h.salt, &sum, sizeof sum);
+}
+
+/* The bytes of a file: a header of ours, then heads whose sums are right. */
+static void mend(unsigned char *file, size_t size, int how)
+{
+    struct tec_log like = {.key = key, .salt = 5};
+    bool metas = how & METAS;
+    head_make(file, how);
     for (size_t at = TEC_LOG_HEADER; at + sizeof(struct tec_log_head) <= size; at += 64) {
         struct tec_log_head head;
         memcpy(&head, file + at, sizeof head);
@@ -86,7 +125,8 @@ static bool open_and_use(const char *path)
                                               .max_segments = SEGMENTS,
                                               .threshold = 0.9,
                                               .stable_steps = 2,
-                                              .ram_bytes = 4096};
+                                              .ram_bytes = 4096,
+                                              .embed = embed};
     enum tec_status status = tec_store_open(&s, &options, &heap, &err);
     check(status == TEC_OK || err.message[0] != '\0');
     if (status == TEC_OK)
@@ -107,9 +147,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         snprintf(path, sizeof path, "/dev/shm/tectum_fuzz_%d", (int)getpid());
     memcpy(file + TEC_LOG_HEADER, data + 1, size - 1);
     size_t bytes = TEC_LOG_HEADER + size - 1;
-    mend(file, bytes, data[0] & 1);
-    if (data[0] & 2)
-        file[data[0]] ^= data[0]; /* the header itself */
+    unable = data[0] & UNABLE;
+    mend(file, bytes, data[0]);
+    if (data[0] & SPOILT)
+        file[data[0]] ^= data[0];
     int out = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     check(out >= 0 && write(out, file, bytes) == (ssize_t)bytes);
     close(out);

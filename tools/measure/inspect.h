@@ -30,6 +30,9 @@ enum tec_status tec_inspect_tokenizer(json_t *report, const char *path, struct t
 enum tec_status tec_inspect_tokenizer_alone(json_t *report, const char *path, struct tec_heap *heap,
                                             struct tec_error *err);
 
+/* What the first page of a memory's store says: whose keys, values and vectors it has. */
+enum tec_status tec_inspect_memory(json_t *report, const char *path, struct tec_error *err);
+
 /* The report as lines. */
 void tec_inspect_print(const json_t *report, FILE *out);
 

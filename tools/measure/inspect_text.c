@@ -165,9 +165,33 @@ static void print_adapter(const json_t *adapter, FILE *out)
             (long long)json_integer_value(json_object_get(adapter, "replaced")));
 }
 
+static void print_memory(const json_t *report, FILE *out)
+{
+    const json_t *e = json_object_get(report, "encoder");
+    char bytes[24];
+    print_name("", text_of(report, "path"), "", out);
+    fprintf(out, ": a memory's store, format %lld, %s\n",
+            (long long)json_integer_value(json_object_get(report, "format")),
+            tec_byte_text(bytes, json_integer_value(json_object_get(report, "bytes"))));
+    fprintf(out, "keys       %lld layers, %lld bytes a token and layer, values as many\n",
+            (long long)json_integer_value(json_object_get(report, "layers")),
+            (long long)json_integer_value(json_object_get(report, "row_bytes")));
+    fprintf(out, "model      %s\ntokenizer  %s\ndtype      %s\n", text_of(report, "model"),
+            text_of(report, "tokenizer"), text_of(report, "dtype"));
+    print_name("encoder    ", json_is_object(e) ? text_of(e, "name") : "not named", "", out);
+    if (json_is_object(e))
+        fprintf(out, " (%s)", text_of(e, "hash"));
+    fprintf(out, ", vectors of %lld numbers\n",
+            (long long)json_integer_value(json_object_get(report, "width")));
+}
+
 void tec_inspect_print(const json_t *report, FILE *out)
 {
     char bytes[24];
+    if (strcmp(text_of(report, "layout"), "memory") == 0) {
+        print_memory(report, out);
+        return;
+    }
     if (strcmp(text_of(report, "layout"), "tokenizer") == 0) {
         print_tokenizer(json_object_get(report, "tokenizer"), out);
         return;

@@ -1,7 +1,8 @@
 /* memory.c - opens and closes a pipeline's memory.
  *
  * Opening runs at load. The store's key is made of hashes of weights, tokenizer and dtype, so a
- * file of another model is refused. */
+ * file of another model is refused; of one of another encoder the vectors are made anew
+ * (memory_vectors.c). */
 #include "graph/run/recall/memory_own.h"
 
 #include "base/store/find.h"
@@ -122,10 +123,13 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
                                   .user = m,
                                   .damage = tec_memory_damaged,
                                   .made = folder_made,
+                                  .embed = tec_memory_renew,
+                                  .vectors = tec_memory_renewed,
                                   .remote = {.address = m->options.forgets ? NULL : r->remote,
                                              .user = m,
                                              .event = remote_event}};
     TEC_TRY(key_of(m, &o.key, err));
+    o.key.encoder = m->shared->own;
     o.ram_bytes = tec_memory_kept(p, m->node, o.key.row_bytes, (int)o.key.layers) / sessions;
     /* An index of so many segments is large where vectors are; most memories are small. */
     int64_t most = (int64_t)(256LL << 20) / (12LL * m->dim + 200) / sessions;
@@ -208,6 +212,7 @@ static void finish(struct tec_memory *m)
 static enum tec_status open_all(struct tec_memory_shared *s, struct tec_error *err)
 {
     TEC_TRY(open_encoder(s, err));
+    TEC_TRY(tec_memory_name_encoder(s, err));
     for (int i = 0; i < s->n; i++)
         TEC_TRY(fill(&s->of[i], err));
     return TEC_OK;

@@ -56,6 +56,7 @@ struct tec_memory_shared {
     struct tec_heap *heap;
     struct tec_arena arena;
     struct tec_encoder *encoder; /* NULL: words */
+    struct tec_log_encoder own;  /* what makes the vectors, as their files say it */
     pthread_mutex_t encodes;     /* one text at a time */
     struct tec_remember_job job;
     pthread_t worker;
@@ -207,6 +208,12 @@ enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t
 /* Its vector, to m->embedding. Under the lock. */
 enum tec_status tec_memory_embed(struct tec_memory *m, const char *text, size_t bytes,
                                  struct tec_error *err);
+
+/* memory_vectors.c: what makes a memory's vectors, for its file; hears of a file of another's. */
+enum tec_status tec_memory_name_encoder(struct tec_memory_shared *shared, struct tec_error *err);
+enum tec_status tec_memory_renew(void *memory, const char *text, size_t bytes, float *out,
+                                 struct tec_error *err);
+void tec_memory_renewed(void *memory, const struct tec_store_vectors *what);
 
 /* memory_said.c: room for what remember nodes read; put what was said since the last time, under
  * the lock: how many segments, and in *why what could not be put (status TEC_OK: nothing). */

@@ -1,0 +1,87 @@
+/* store_renew.c - makes the vectors of a file anew where another encoder has made them.
+ *
+ * Runs while a store is opened, before anybody else has it. Vectors of two encoders do not compare,
+ * so every text gets one of the store's own encoder, or the file is not taken. Which texts are a
+ * group stays: keys and values depend on texts alone, and are worth more than a better group. The
+ * file is written anew, so that a crash leaves the old vectors under the old name or the new ones
+ * under the new. Where all vectors were those of this encoder after all, only the name is new, and
+ * a file that cannot be written may keep the old one: the next open looks again. */
+#include "graph/memory/store_own.h"
+
+#include <string.h>
+
+/* Whether two vectors are of one encoder. The same one on another processor differs in the last
+ * bits, an encoder that was trained on in far more. */
+static bool alike(const float *a, const float *b, uint32_t dim)
+{
+    double apart = 0, length = 0;
+    for (uint32_t i = 0; i < dim; i++) {
+        double d = (double)a[i] - (double)b[i];
+        apart += d * d;
+        length += (double)b[i] * (double)b[i];
+    }
+    return apart <= 1e-6 * length;
+}
+
+static bool is_own(const struct tec_store *s)
+{
+    const struct tec_log_encoder *was = tec_log_encoder(s->log), *is = &s->options.key.encoder;
+    return memcmp(was->id, is->id, sizeof is->id) == 0 && tec_log_dim(s->log) == s->options.key.dim;
+}
+
+static void say(const struct tec_store *s, const struct tec_store_vectors *what)
+{
+    if (s->options.vectors)
+        s->options.vectors(s->options.user, what);
+}
+
+static enum tec_status renew(struct tec_store *s, uint32_t segment, float *vector,
+                             uint32_t *changed, struct tec_error *err)
+{
+    const struct tec_store_segment *u = &s->segments[segment];
+    uint32_t dim = s->options.key.dim;
+    enum tec_status status = s->options.embed(s->options.user, u->text, u->text_bytes, vector, err);
+    if (status == TEC_OK && tec_log_dim(s->log) == dim &&
+        alike(vector, tec_groups_embedding(s->groups, segment), dim))
+        return TEC_OK;
+    ++*changed;
+    if (status == TEC_OK)
+        status = tec_groups_embed(s->groups, segment, vector, err);
+    return tec_context(err, status, "%s: a vector of segment '%.60s'", tec_log_path(s->log), u->id);
+}
+
+static enum tec_status renew_all(struct tec_store *s, uint32_t *changed, struct tec_error *err)
+{
+    float *vector = tec_heap_get(s->heap, s->options.key.dim * sizeof *vector);
+    enum tec_status status =
+        vector ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "memory: no room for a vector");
+    for (uint32_t i = 0; status == TEC_OK && i < s->options.max_segments; i++)
+        if (s->segments[i].id)
+            status = renew(s, i, vector, changed, err);
+    tec_heap_put(s->heap, vector);
+    return status;
+}
+
+enum tec_status tec_store_renew(struct tec_store *s, struct tec_error *err)
+{
+    struct tec_log_encoder was = *tec_log_encoder(s->log);
+    struct tec_store_vectors what = {.was = &was, .texts = s->counts.segments};
+    struct tec_error why;
+    if (is_own(s))
+        return TEC_OK;
+    say(s, &what);
+    TEC_TRY(renew_all(s, &what.changed, err));
+    bool needed = what.changed > 0 || tec_log_dim(s->log) != s->options.key.dim;
+    pthread_mutex_lock(&s->lock);
+    enum tec_status status = tec_store_compact_locked(s, &why);
+    pthread_mutex_unlock(&s->lock);
+    if (status != TEC_OK && needed)
+        return tec_fail(err, status,
+                        "%s: its vectors are those of another encoder, and it cannot "
+                        "be written anew: %s",
+                        tec_log_path(s->log), why.message);
+    what.done = true;
+    what.unwritten = status != TEC_OK ? why.message : NULL;
+    say(s, &what);
+    return TEC_OK;
+}

@@ -1,0 +1,89 @@
+/* memory_vectors.c - says what makes a memory's vectors, and what becomes of a file that has
+ * another encoder's.
+ *
+ * Runs while a memory is opened. A hash of all that the encoder is stands in the store's file;
+ * where that has another one, or none, the store asks for the vectors of its texts, and this says
+ * so. */
+#include "graph/run/recall/memory_own.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* So many texts take a while with a model: that is said before, too. */
+enum { MANY = 500, PATH_SHOWN = 60, PROMPT_SHOWN = 24 };
+
+static void name_words(struct tec_log_encoder *own)
+{
+    static const char what[] = "signed hashes of words, 256 numbers"; /* as embed_words does it */
+    XXH128_hash_t h = XXH3_128bits(what, sizeof what);
+    *own = (struct tec_log_encoder){.id = {h.low64, h.high64}, .name = "none: the texts' words"};
+}
+
+enum tec_status tec_memory_name_encoder(struct tec_memory_shared *s, struct tec_error *err)
+{
+    const char *path = s->of->resource->encoder;
+    struct tec_log_encoder *own = &s->own;
+    if (!s->encoder) {
+        name_words(own);
+        return TEC_OK;
+    }
+    const char *prompt = tec_encoder_prompt(s->encoder);
+    size_t n = strlen(path);
+    bool cut = n > PATH_SHOWN;
+    *own = (struct tec_log_encoder){.id = {0, 0}};
+    snprintf(own->name, sizeof own->name, "%s%s, %s%s%.*s%s", cut ? "..." : "",
+             cut ? path + n - PATH_SHOWN : path, tec_encoder_pooling(s->encoder),
+             prompt ? ", prompt \"" : "", PROMPT_SHOWN, prompt ? prompt : "", prompt ? "\"" : "");
+    return tec_encoder_identity(s->encoder, own->id, err);
+}
+
+enum tec_status tec_memory_renew(void *memory, const char *text, size_t bytes, float *out,
+                                 struct tec_error *err)
+{
+    struct tec_memory *m = memory;
+    TEC_TRY(tec_memory_embed(m, text, bytes, err));
+    memcpy(out, m->embedding, (size_t)m->dim * sizeof *out);
+    return TEC_OK;
+}
+
+/* No trouble, but told as such a line is. */
+static void tell(const struct tec_memory *m, const char *line)
+{
+    if (m->options.trouble)
+        m->options.trouble(m->options.user, line);
+}
+
+void tec_memory_renewed(void *memory, const struct tec_store_vectors *what)
+{
+    const struct tec_memory *m = memory;
+    const struct tec_log_encoder *own = &m->shared->own, *was = what->was;
+    bool known = was->id[0] || was->id[1];
+    char line[TEC_MEMORY_TEXT + 256], whose[TEC_LOG_NAME + 80] = "an encoder that it does not name";
+    if (known)
+        snprintf(whose, sizeof whose, "the encoder '%s' (%016llx)", was->name,
+                 (unsigned long long)was->id[0]);
+    int n = snprintf(line, sizeof line,
+                     "memory '%.32s': %.150s has vectors of %s, the pipeline's is '%s' (%016llx): ",
+                     m->name, m->path, whose, own->name, (unsigned long long)own->id[0]);
+    size_t room = sizeof line - (size_t)n;
+    if (!what->done) {
+        snprintf(line + n, room, "those of its %u texts are made anew", what->texts);
+        if (what->texts >= MANY && m->shared->encoder)
+            tell(m, line);
+        return;
+    }
+    if (what->texts == 0)
+        return;
+    if (what->changed)
+        snprintf(line + n, room,
+                 "%u of %u were another's and were made anew; keys, values and "
+                 "groups stay",
+                 what->changed, what->texts);
+    else if (what->unwritten)
+        snprintf(line + n, room, "all %u are that one's, which cannot be written (%.200s)",
+                 what->texts, what->unwritten);
+    else
+        snprintf(line + n, room, "all %u are that one's, and the file says so now", what->texts);
+    tell(m, line);
+}

@@ -1,0 +1,434 @@
+/* memory_encoder.c - tests of a store's file and the encoder of its vectors: a file of format 1, of
+ * another encoder, of another width, of several; what cannot be written anew; what is refused. */
+#include "graph/memory/log_own.h"
+#include "tests/box.h"
+#include "tests/store_inside.h"
+
+#include <stdlib.h>
+
+enum {
+    LAYERS = 2,
+    ROW = 16,
+    DIM = 4,
+    WIDER = 6,
+    TOKENS = 3,
+    PIECE = 2 * TOKENS * ROW,
+    MOST = 16384
+};
+#define FIRST TECTUM_SOURCE "/tests/fixtures/memory/version_1.memory"
+
+static struct tec_heap heap;
+static struct tec_error err;
+static struct box box;
+static char path[128];
+
+/* What a store asked for and said while it was opened. */
+static struct heard {
+    int asked, told;
+    struct tec_store_vectors last;
+    struct tec_log_encoder was;
+    bool unwritten;
+    const char *bad; /* a text that has no vector */
+} heard;
+
+/* The encoder of number n counts the characters of a text by what they are, divided by n. */
+static void vector_of(const char *text, size_t bytes, int n, int dim, float *out)
+{
+    for (int k = 0; k < dim; k++)
+        out[k] = 0.0f;
+    for (size_t i = 0; i < bytes; i++)
+        out[(unsigned char)text[i] / n % dim] += 1.0f;
+}
+
+static enum tec_status embed(const char *text, size_t bytes, int n, int dim, float *out,
+                             struct tec_error *e)
+{
+    heard.asked++;
+    if (heard.bad && strcmp(text, heard.bad) == 0)
+        return tec_fail(e, TEC_MALFORMED, "not UTF-8");
+    vector_of(text, bytes, n, dim, out);
+    return TEC_OK;
+}
+
+static enum tec_status embed_1(void *user, const char *text, size_t bytes, float *out,
+                               struct tec_error *e)
+{
+    (void)user;
+    return embed(text, bytes, 1, DIM, out, e);
+}
+
+static enum tec_status embed_5(void *user, const char *text, size_t bytes, float *out,
+                               struct tec_error *e)
+{
+    (void)user;
+    return embed(text, bytes, 5, DIM, out, e);
+}
+
+static enum tec_status embed_wider(void *user, const char *text, size_t bytes, float *out,
+                                   struct tec_error *e)
+{
+    (void)user;
+    return embed(text, bytes, 1, WIDER, out, e);
+}
+
+static void on_vectors(void *user, const struct tec_store_vectors *what)
+{
+    (void)user;
+    heard.told++;
+    heard.last = *what;
+    heard.was = *what->was;
+    heard.unwritten = what->unwritten != NULL;
+}
+
+static struct tec_store_options options_of(uint64_t id, const char *name)
+{
+    struct tec_store_options o = {.path = path,
+                                  .key = {.model = {1},
+                                          .tokenizer = {2},
+                                          .dtype = {3},
+                                          .layers = LAYERS,
+                                          .row_bytes = ROW,
+                                          .dim = DIM,
+                                          .encoder.id = {id}},
+                                  .max_segments = 16,
+                                  .threshold = 0.9,
+                                  .stable_steps = 2,
+                                  .ram_bytes = 1 << 20,
+                                  .vectors = on_vectors};
+    snprintf(o.key.encoder.name, sizeof o.key.encoder.name, "%s", name);
+    return o;
+}
+
+static struct tec_store_options first(void)
+{
+    struct tec_store_options o = options_of(11, "first");
+    o.embed = embed_1;
+    return o;
+}
+
+static struct tec_store_options fifth(void)
+{
+    struct tec_store_options o = options_of(55, "fifth");
+    o.embed = embed_5;
+    return o;
+}
+
+static enum tec_status try_open(struct tec_store **s, const struct tec_store_options *o)
+{
+    const char *bad = heard.bad;
+    heard = (struct heard){.bad = bad};
+    err = (struct tec_error){TEC_OK, ""};
+    return tec_store_open(s, o, &heap, &err);
+}
+
+static struct tec_store *open_of(const struct tec_store_options *o)
+{
+    struct tec_store *s = NULL;
+    enum tec_status status = try_open(&s, o);
+    if (status != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(status == TEC_OK);
+    return s;
+}
+
+static size_t read_file(const char *from, unsigned char bytes[MOST])
+{
+    FILE *f = fopen(from, "rb");
+    REQUIRE(f);
+    size_t n = fread(bytes, 1, MOST, f);
+    CHECK(fclose(f) == 0 && n < MOST);
+    return n;
+}
+
+static void write_file(const unsigned char *bytes, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    REQUIRE(f);
+    CHECK(fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+}
+
+/* A copy of the file of format 1: "cup" and "mug" are a static group with its KV, "door" is alone
+ * and has none. */
+static size_t begin(unsigned char bytes[MOST])
+{
+    box_make(&box);
+    snprintf(path, sizeof path, "%s/store", box.dir);
+    heard = (struct heard){.bad = NULL};
+    size_t n = read_file(FIRST, bytes);
+    CHECK_INT(bytes[8], ==, 1);
+    write_file(bytes, n);
+    return n;
+}
+
+static void end(void)
+{
+    heard.bad = NULL;
+    CHECK_INT(heap.live, ==, 0);
+    box_remove(&box);
+}
+
+static struct tec_store_segment_view view_of(struct tec_store *s, const char *id)
+{
+    struct tec_store_segment_view v = {.id = NULL};
+    uint32_t at = 0;
+    REQUIRE(store_find(s, id, &at) == TEC_OK);
+    REQUIRE(tec_store_view(s, at, &v));
+    return v;
+}
+
+/* KV of one of the group, as whoever wrote the file gave it. */
+static void check_kv(struct tec_store *s, const char *id)
+{
+    uint32_t at = 0;
+    struct tec_kv *kv = NULL;
+    unsigned char piece[4096];
+    REQUIRE(store_find(s, id, &at) == TEC_OK);
+    REQUIRE(tec_store_pin(s, at, &kv, NULL) == TEC_OK);
+    REQUIRE(tec_store_kv_piece_bytes(kv) <= sizeof piece);
+    for (uint32_t l = 0; l < LAYERS; l++) {
+        CHECK(tec_store_read(s, kv, l, piece, NULL) == TEC_OK);
+        int wrong = 0;
+        for (int i = 0; i < PIECE; i++)
+            wrong += piece[i] != (unsigned char)(id[0] + 100 + (int)l * 7 + i);
+        CHECK_INT(wrong, ==, 0);
+    }
+    tec_store_drop(s, kv);
+}
+
+/* All that the file of format 1 holds but vectors. */
+static void check_texts(struct tec_store *s)
+{
+    CHECK_INT(tec_store_counts(s).segments, ==, 3);
+    CHECK_INT(tec_store_counts(s).step, ==, 9);
+    CHECK_INT(tec_store_counts(s).damages, ==, 0);
+    CHECK(strcmp(view_of(s, "cup").text, "the cup is on the shelf") == 0);
+    CHECK(strcmp(view_of(s, "mug").text, "the cup is in the shelf") == 0);
+    CHECK(strcmp(view_of(s, "door").text, "zzzz is open") == 0);
+    CHECK_INT(view_of(s, "door").version, ==, 2);
+    CHECK(view_of(s, "cup").epoch == 6 && view_of(s, "mug").epoch == 6);
+    CHECK(view_of(s, "cup").has_kv && view_of(s, "mug").has_kv && !view_of(s, "door").has_kv);
+    check_kv(s, "cup");
+    check_kv(s, "mug");
+}
+
+/* Every vector is that of the encoder. */
+static void check_vectors(struct tec_store *s, int n, int dim)
+{
+    static const char *const ids[] = {"cup", "mug", "door"};
+    for (int i = 0; i < 3; i++) {
+        float want[WIDER];
+        uint32_t at = 0;
+        REQUIRE(store_find(s, ids[i], &at) == TEC_OK);
+        struct tec_store_segment_view v = view_of(s, ids[i]);
+        vector_of(v.text, v.text_bytes, n, dim, want);
+        CHECK(memcmp(tec_groups_embedding(s->groups, at), want, (size_t)dim * sizeof *want) == 0);
+    }
+}
+
+/* What the file says of itself. */
+static struct tec_log_key key_in_file(uint32_t format)
+{
+    struct tec_log_key key = {.layers = 0};
+    uint32_t is = 0;
+    CHECK(tec_log_look(path, &key, &is, &err) == TEC_OK);
+    CHECK_INT(is, ==, format);
+    return key;
+}
+
+TEST(a_file_of_format_1_is_read_and_keeps_its_bytes)
+{
+    static unsigned char before[MOST], after[MOST];
+    size_t n = begin(before);
+    struct tec_store_options o = options_of(0, "");
+    struct tec_store *s = open_of(&o);
+    check_texts(s);
+    check_vectors(s, 1, DIM);
+    tec_store_close(s);
+    CHECK(read_file(path, after) == n && memcmp(before, after, n) == 0);
+    CHECK(key_in_file(1).encoder.id[0] == 0 && heard.told == 0);
+    end();
+}
+
+TEST(vectors_of_an_encoder_that_is_not_named_are_looked_at)
+{
+    static unsigned char bytes[MOST];
+    begin(bytes);
+    struct tec_store_options o = first();
+    struct tec_store *s = open_of(&o);
+    CHECK(heard.asked == 3 && heard.told == 2 && heard.last.done);
+    CHECK(heard.last.texts == 3 && heard.last.changed == 0 && !heard.unwritten);
+    CHECK(heard.was.id[0] == 0 && heard.was.name[0] == '\0');
+    check_texts(s);
+    check_vectors(s, 1, DIM);
+    tec_store_close(s);
+    CHECK(key_in_file(2).encoder.id[0] == 11 && strcmp(key_in_file(2).encoder.name, "first") == 0);
+    s = open_of(&o); /* it says whose they are: nothing is asked any more */
+    CHECK(heard.asked == 0 && heard.told == 0);
+    check_texts(s);
+    tec_store_close(s);
+    end();
+}
+
+TEST(vectors_of_another_encoder_are_made_anew_and_keys_and_values_stay)
+{
+    static unsigned char bytes[MOST];
+    begin(bytes);
+    struct tec_store_options o = first(), other = fifth();
+    tec_store_close(open_of(&o));
+    struct tec_store *s = open_of(&other);
+    CHECK(heard.asked == 3 && heard.told == 2 && heard.last.changed == 3);
+    CHECK(heard.was.id[0] == 11 && strcmp(heard.was.name, "first") == 0);
+    check_texts(s);
+    check_vectors(s, 5, DIM);
+    tec_store_close(s);
+    CHECK_INT(key_in_file(2).encoder.id[0], ==, 55);
+    s = open_of(&other);
+    CHECK(heard.asked == 0);
+    check_vectors(s, 5, DIM);
+    float like_door[DIM];
+    uint32_t found[16], n = 0;
+    vector_of("zzzz is open", 12, 5, DIM, like_door);
+    CHECK(tec_store_query(s, like_door, 1, found, &n, NULL) == TEC_OK && n == 1);
+    CHECK(strcmp(view_of(s, "door").id, s->segments[found[0]].id) == 0);
+    tec_store_close(s);
+    end();
+}
+
+TEST(vectors_of_another_width_are_made_anew)
+{
+    static unsigned char bytes[MOST];
+    begin(bytes);
+    struct tec_store_options o = options_of(66, "wider"), back = first();
+    o.embed = embed_wider;
+    o.key.dim = WIDER;
+    struct tec_store *s = open_of(&o);
+    CHECK_INT(heard.last.changed, ==, 3);
+    check_texts(s);
+    check_vectors(s, 1, WIDER);
+    struct tec_groups_change change;
+    float v[WIDER];
+    uint32_t at = 0;
+    vector_of("a spoon", 7, 1, WIDER, v);
+    CHECK(tec_store_put(s, "spoon", "a spoon", 7, TOKENS, v, &at, &change, NULL) == TEC_OK);
+    CHECK(tec_store_remove(s, "spoon", &change, NULL) == TEC_OK);
+    tec_store_close(s);
+    CHECK_INT(key_in_file(2).dim, ==, WIDER);
+    s = open_of(&back);
+    check_texts(s);
+    check_vectors(s, 1, DIM);
+    tec_store_close(s);
+    end();
+}
+
+TEST(of_a_file_of_several_encoders_those_of_others_are_made_anew)
+{
+    static unsigned char bytes[MOST];
+    begin(bytes);
+    struct tec_store_options unnamed = options_of(0, ""), o = first();
+    struct tec_store *s = open_of(&unnamed);
+    struct tec_groups_change change;
+    float v[DIM];
+    uint32_t at = 0;
+    vector_of("zzzz is shut", 12, 5, DIM, v);
+    CHECK(tec_store_put(s, "door", "zzzz is shut", 12, TOKENS, v, &at, &change, NULL) == TEC_OK);
+    tec_store_close(s);
+    s = open_of(&o);
+    CHECK_INT(heard.last.changed, ==, 1);
+    check_vectors(s, 1, DIM);
+    tec_store_close(s);
+    end();
+}
+
+TEST(who_makes_no_vectors_is_refused_the_file_of_another_encoder)
+{
+    static unsigned char before[MOST], after[MOST];
+    begin(before);
+    struct tec_store_options o = first(), other = options_of(55, "fifth");
+    struct tec_store *s = NULL;
+    tec_store_close(open_of(&o));
+    size_t n = read_file(path, before);
+    CHECK_INT(try_open(&s, &other), ==, TEC_INVALID);
+    CHECK(strstr(err.message, path) && strstr(err.message, "'first' (000000000000000b)") &&
+          strstr(err.message, "'fifth' (0000000000000037)"));
+    other.key.encoder.id[0] = 11;
+    other.key.dim = WIDER;
+    CHECK_INT(try_open(&s, &other), ==, TEC_INVALID);
+    CHECK(strstr(err.message, "embeddings of 4") != NULL);
+    CHECK(read_file(path, after) == n && memcmp(before, after, n) == 0);
+    end();
+}
+
+TEST(a_text_that_has_no_vector_is_named_and_the_file_stays)
+{
+    static unsigned char before[MOST], after[MOST];
+    size_t n = begin(before);
+    struct tec_store_options o = fifth();
+    struct tec_store *s = NULL;
+    heard.bad = "the cup is in the shelf";
+    CHECK_INT(try_open(&s, &o), ==, TEC_MALFORMED);
+    CHECK(strstr(err.message, path) && strstr(err.message, "segment 'mug': not UTF-8"));
+    CHECK(read_file(path, after) == n && memcmp(before, after, n) == 0);
+    end();
+}
+
+TEST(a_file_that_cannot_be_written_anew_keeps_its_encoder)
+{
+    static unsigned char before[MOST], after[MOST];
+    size_t n = begin(before);
+    struct tec_store_options o = first(), other = fifth();
+    struct tec_store *s = NULL;
+    o.log.fail_after = other.log.fail_after = TEC_LOG_HEADER + 256;
+    CHECK_INT(try_open(&s, &other), ==, TEC_IO);
+    CHECK(strstr(err.message, "another encoder") && strstr(err.message, "No space"));
+    CHECK(read_file(path, after) == n && memcmp(before, after, n) == 0);
+    s = open_of(&o);
+    CHECK(heard.told == 2 && heard.last.changed == 0 && heard.unwritten);
+    check_texts(s);
+    tec_store_close(s);
+    CHECK_INT(key_in_file(1).encoder.id[0], ==, 0);
+    end();
+}
+
+static void forge(unsigned char *bytes, size_t n, const struct tec_log_header *h)
+{
+    struct tec_log_header with = *h;
+    with.sum = XXH3_64bits(&with, offsetof(struct tec_log_header, sum));
+    memcpy(bytes, &with, sizeof with);
+    write_file(bytes, n);
+}
+
+TEST(a_first_page_that_says_what_cannot_be_is_refused)
+{
+    static unsigned char bytes[MOST];
+    struct tec_log_header h, other;
+    struct tec_store *s = NULL;
+    begin(bytes);
+    struct tec_store_options o = first();
+    tec_store_close(open_of(&o));
+    size_t n = read_file(path, bytes);
+    memcpy(&h, bytes, sizeof h);
+    for (size_t i = 0; i < sizeof h; i++) { /* any byte of it */
+        bytes[i] ^= 4;
+        write_file(bytes, n);
+        CHECK_INT(try_open(&s, &o), ==, TEC_MALFORMED);
+        bytes[i] ^= 4;
+    }
+    other = h;
+    memset(other.key.encoder.name, 'x', sizeof other.key.encoder.name);
+    forge(bytes, n, &other);
+    CHECK_INT(try_open(&s, &o), ==, TEC_MALFORMED);
+    for (uint32_t dim = 0; dim <= 4097; dim += 4097) {
+        other = h;
+        other.key.dim = dim;
+        forge(bytes, n, &other);
+        CHECK_INT(try_open(&s, &o), ==, TEC_INVALID);
+    }
+    other = h;
+    other.format = 3;
+    forge(bytes, n, &other);
+    CHECK_INT(try_open(&s, &o), ==, TEC_MALFORMED);
+    CHECK(strstr(err.message, "no store file of format 1 or 2") != NULL);
+    end();
+}
+
+TAP_MAIN
