@@ -145,7 +145,8 @@ struct tec_decl_tiers {
 
 struct tec_decl_resource {
     struct tec_where where,
-        where_size; /* of the whole; of tokens or a buffer's shape, as it is now */
+        where_size,    /* of the whole; of tokens or a buffer's shape, as it is now */
+        where_encoder; /* segments: of that field */
     enum tec_resource_kind kind;
     const char *name;
     int model;                            /* of the nodes that use it; -1 for buffers */

@@ -63,6 +63,7 @@ static void keep_places(struct tec_loader *ld)
         bool buffer = p->resources[i].kind == TEC_RESOURCE_BUFFER;
         resources[i].where_size =
             tec_where_field(ld, &ld->resources[i], buffer ? "shape" : "tokens");
+        resources[i].where_encoder = tec_where_field(ld, &ld->resources[i], "encoder");
     }
     for (int i = 0; i < p->n_nodes; i++)
         nodes[i].where_template = tec_where_field(ld, &ld->nodes[i], "template");

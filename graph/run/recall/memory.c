@@ -5,7 +5,6 @@
  * (memory_vectors.c). */
 #include "graph/run/recall/memory_own.h"
 
-#include "base/store/find.h"
 #include "graph/load/pipeline_texts.h"
 
 #include <stdio.h>
@@ -13,21 +12,6 @@
 #include <xxhash.h>
 
 enum { MAX_SEGMENTS = 1 << 17, SCRATCH = 1 << 20 };
-
-/* Open the sentence encoder; its directory is looked up as weights are. */
-static enum tec_status open_encoder(struct tec_memory_shared *s, struct tec_error *err)
-{
-    const struct tec_memory_options *o = &s->of->options;
-    const char *path = s->of->resource->encoder;
-    if (!path)
-        return TEC_OK;
-    TEC_TRY(tec_context(err, tec_find_path(&path, path, o->root, &s->arena, err), "encoder"));
-    const struct tec_encoder_options e = {
-        .path = path,
-        .models = tec_arena_printf(&s->arena, "%s/pipelines/models", o->root),
-        .device = {.kind = "cpu", .threads = 1, .tier = o->device->tier}};
-    return tec_encoder_open(&s->encoder, &e, s->heap, err);
-}
 
 static void hash_text(uint64_t out[2], const char *text)
 {
@@ -211,7 +195,9 @@ static void finish(struct tec_memory *m)
 
 static enum tec_status open_all(struct tec_memory_shared *s, struct tec_error *err)
 {
-    TEC_TRY(open_encoder(s, err));
+    const struct tec_memory_options *o = &s->of->options;
+    TEC_TRY(tec_memory_open_encoder(&s->encoder, s->of->resource, o->root, o->device->tier, s->heap,
+                                    err));
     TEC_TRY(tec_memory_name_encoder(s, err));
     for (int i = 0; i < s->n; i++)
         TEC_TRY(fill(&s->of[i], err));
@@ -239,8 +225,10 @@ enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory
     enum tec_status status = open_all(s, err);
     if (status != TEC_OK) {
         const struct tec_decl_resource *r = of->resource;
+        bool encoders = r->encoder && !s->encoder && r->where_encoder.file;
         tec_memory_close(of);
-        return tec_where_context(err, status, &r->where, "memory '%s'", r->name);
+        return tec_where_context(err, status, encoders ? &r->where_encoder : &r->where,
+                                 "memory '%s'", r->name);
     }
     *out = of;
     return TEC_OK;

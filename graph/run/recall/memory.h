@@ -21,6 +21,7 @@
 #define TEC_GRAPH_RUN_RECALL_MEMORY_H
 
 #include "base/text/tokenizer.h"
+#include "graph/encoder/encoder.h"
 #include "graph/load/pipeline.h"
 #include "graph/memory/prefetch.h"
 #include "graph/memory/store.h"
@@ -76,6 +77,13 @@ enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory
 void tec_memory_close(struct tec_memory *memory); /* of all sessions; NULL is allowed */
 /* That of another session, from the first one's. */
 struct tec_memory *tec_memory_of(struct tec_memory *memory, int session);
+
+/* The sentence encoder that a kv.segments names, its directory looked up as weights are; *out NULL
+ * where it names none. For the pipeline's check, too. Errors are those of encoder.h. */
+enum tec_status tec_memory_open_encoder(struct tec_encoder **out,
+                                        const struct tec_decl_resource *resource, const char *root,
+                                        enum tec_tier tier, struct tec_heap *heap,
+                                        struct tec_error *err);
 
 /* The memories of a chain, the first session's, which outlive it, in the order of prompts.
  * `patient`: slices wait for what is kept, as nobody waits for the frames; else they are tried

@@ -3,7 +3,6 @@
 #define TEC_GRAPH_RUN_RECALL_MEMORY_OWN_H
 
 #include "base/triple.h"
-#include "graph/encoder/encoder.h"
 #include "graph/run/recall/memory.h"
 
 #include <pthread.h>

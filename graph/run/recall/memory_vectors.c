@@ -4,6 +4,7 @@
  * Runs while a memory is opened. A hash of all that the encoder is stands in the store's file;
  * where that has another one, or none, the store asks for the vectors of its texts, and this says
  * so. */
+#include "base/store/find.h"
 #include "graph/run/recall/memory_own.h"
 
 #include <stdio.h>
@@ -12,6 +13,30 @@
 
 /* So many texts take a while with a model: that is said before, too. */
 enum { MANY = 500, PATH_SHOWN = 60, PROMPT_SHOWN = 24 };
+
+enum tec_status tec_memory_open_encoder(struct tec_encoder **out, const struct tec_decl_resource *r,
+                                        const char *root, enum tec_tier tier, struct tec_heap *heap,
+                                        struct tec_error *err)
+{
+    struct tec_arena arena;
+    const char *path = r->encoder;
+    *out = NULL;
+    if (!path)
+        return TEC_OK;
+    tec_arena_init(&arena, heap);
+    enum tec_status status =
+        tec_context(err, tec_find_path(&path, path, root, &arena, err), "encoder");
+    const struct tec_encoder_options e = {.path = path,
+                                          .models =
+                                              tec_arena_printf(&arena, "%s/pipelines/models", root),
+                                          .device = {.kind = "cpu", .threads = 1, .tier = tier}};
+    if (status == TEC_OK && !e.models)
+        status = tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
+    if (status == TEC_OK)
+        status = tec_encoder_open(out, &e, heap, err);
+    tec_arena_finish(&arena);
+    return status;
+}
 
 static void name_words(struct tec_log_encoder *own)
 {

@@ -1,0 +1,38 @@
+/* check_encoders.c - opens the sentence encoders that a pipeline's memories name; says where one is
+ * wrong. */
+#include "tools/cli/check_encoders.h"
+
+#include "graph/run/recall/memory.h"
+
+static enum tec_status check_encoder(struct tec_invocation *call, const struct tec_decl_resource *r,
+                                     struct tec_diagnostics *d, struct tec_error *err)
+{
+    struct tec_encoder *encoder = NULL;
+    struct tec_error mine = {0};
+    int64_t refused = atomic_load(&call->heap->refused);
+    enum tec_status status =
+        tec_memory_open_encoder(&encoder, r, call->root, tec_tier_best(), call->heap, &mine);
+    tec_encoder_close(encoder);
+    if (status == TEC_NO_MEMORY && atomic_load(&call->heap->refused) != refused)
+        return tec_fail(err, status, "%s", mine.message);
+    if (status != TEC_OK)
+        tec_diagnostics_add(d, TEC_E011, r->where_encoder.file ? r->where_encoder : r->where,
+                            "memory '%s': %s", r->name, mine.message);
+    return TEC_OK;
+}
+
+enum tec_status tec_cli_check_encoders(struct tec_invocation *call, const struct tec_pipeline *p,
+                                       struct tec_diagnostics *d, struct tec_error *err)
+{
+    for (int i = 0; i < p->n_resources; i++) {
+        bool loaded = false;
+        for (int n = 0; n < p->n_nodes; n++)
+            loaded |= p->nodes[n].kind == TEC_DECL_MEMORY_LOAD && !p->nodes[n].culled &&
+                      p->nodes[n].from.index == i;
+        if (!loaded || !p->resources[i].encoder)
+            continue;
+        TEC_TRY(tec_cli_need_root(call, err));
+        TEC_TRY(check_encoder(call, &p->resources[i], d, err));
+    }
+    return TEC_OK;
+}
