@@ -178,8 +178,12 @@ VEC_INLINE void whole_scores(const struct whole_tile *w, int i, int c, const int
         for (int b = 0; b < VEC_BLOCK; b++)
             x[b] = whole_load(k + (ptrdiff_t)b * VEC_WIDTH);
         TEC_UNROLL
-        for (int m = 0; m < n * VEC_BLOCK; m++)
-            whole_dot(&s[m], x[m % VEC_BLOCK], q + (size_t)(m / VEC_BLOCK) * (size_t)half);
+        for (int m = 0; m < n; m++) {
+            whole y = whole_every(q + (size_t)m * (size_t)half);
+            TEC_UNROLL
+            for (int b = 0; b < VEC_BLOCK; b++)
+                whole_dot(&s[m * VEC_BLOCK + b], x[b], y);
+        }
     }
     TEC_UNROLL
     for (int m = 0; m < n * VEC_BLOCK; m++) {
@@ -268,8 +272,12 @@ VEC_INLINE void whole_sums(const struct whole_tile *w, int i, int c, const int n
         for (int b = 0; b < vectors; b++)
             x[b] = whole_load(v + (ptrdiff_t)b * VEC_WIDTH);
         TEC_UNROLL
-        for (int m = 0; m < n * vectors; m++)
-            whole_dot(&s[m], x[m % vectors], of + (ptrdiff_t)(m / vectors) * (KEYS / 2));
+        for (int m = 0; m < n; m++) {
+            whole y = whole_every(of + (ptrdiff_t)m * (KEYS / 2));
+            TEC_UNROLL
+            for (int b = 0; b < vectors; b++)
+                whole_dot(&s[m * vectors + b], x[b], y);
+        }
     }
     float *acc = w->t.acc + (size_t)i * (size_t)w->t.width + c;
     TEC_UNROLL

@@ -86,11 +86,17 @@ VEC_INLINE vec whole_high(vec x, vec y)
 WHOLE_ACROSS(whole_totals, vec_add)
 WHOLE_ACROSS(whole_largests, vec_max)
 
-/* Adds to each sum both products of its pair and the one at x. Inline assembly, because compilers
- * (gcc 12) copy the sums that the intrinsic adds to. */
-VEC_INLINE void whole_dot(whole *sum, whole pairs, const int32_t *x)
+/* The pair at x in every lane. Products that read it from memory themselves load it once each, and
+ * then loads are what limits them. */
+VEC_INLINE whole whole_every(const int32_t *x)
 {
-    __asm__("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(*sum) : "v"(pairs), "m"(*x));
+    return _mm512_set1_epi32(*x);
+}
+/* Adds to each sum both products of its pair and the other one. Inline assembly, because compilers
+ * (gcc 12) copy the sums that the intrinsic adds to. */
+VEC_INLINE void whole_dot(whole *sum, whole pairs, whole every)
+{
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(*sum) : "v"(pairs), "v"(every));
 }
 
 #endif
