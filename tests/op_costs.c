@@ -58,6 +58,10 @@ TEST(linear)
     a->rows = live; /* never more than there is room for */
     a->max_rows = 2;
     IS(call, .products = 128, .weights = 64, .read = 16, .written = 128);
+    call.bf16 = false;
+    *a = (struct tec_gemm_args){.rows = live, .max_rows = 8, .n = 16, .k = 9};
+    a->windows = (struct tec_windows){.in_h = 4, .in_w = 5, .cols = 1, .side = 3};
+    IS(call, .products_f32 = 864, .weights = 576, .read = 80, .written = 192); /* 20 pixels */
 }
 
 TEST(embed)

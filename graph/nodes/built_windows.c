@@ -86,19 +86,40 @@ static int convolve_squares(struct tec_built *b, int at, int sum)
     return sum;
 }
 
+/* Whether a product reads windows of x where they lie: those of few columns, as they are, for
+ * weights in float32, and not on a GPU. */
+static bool reads_windows(const struct tec_built *b, int at, int x, int y)
+{
+    const struct tec_matrix *m = &b->w[at].matrix;
+    return m->form == TEC_FORM_F32 && !b->l->round && m->k <= TEC_WINDOWS_K && x != y &&
+           tec_device_layout(b->l->device) != TEC_MATRIX_TILES;
+}
+
 int tec_built_convolve(struct tec_built *b, int at, int sum)
 {
-    const struct tec_model_call *c = &b->p->calls[at];
-    if (b->w[at].matrix.form == TEC_FORM_POINTS)
+    const struct tec_model_call *c = &b->p->calls[at], *from = &b->p->calls[c->in[0]];
+    const struct tec_matrix *m = &b->w[at].matrix;
+    if (m->form == TEC_FORM_POINTS)
         return convolve_squares(b, at, sum);
     int x = b->tensor[c->in[0]];
     bool single = c->side == 1 && c->stride == 1 && !c->pad && x != sum;
+    if (!single && reads_windows(b, at, x, sum)) {
+        int y = sum < 0 ? new_tensor(b, at, c->cols, "conv") : sum;
+        const struct tec_windows w = {.in_h = from->h,
+                                      .in_w = from->w,
+                                      .side = c->side,
+                                      .stride = c->stride,
+                                      .pad = c->pad,
+                                      .dilation = c->dilation};
+        tec_lower_linear_windows(b->l, m, x, y, &w, sum >= 0, "conv");
+        return y;
+    }
     if (!single) {
         int u = new_tensor(b, at, c->side * c->side * b->p->calls[c->in[0]].cols, "windows");
         windows(b, at, TEC_OP_unfold, u);
         x = u;
     }
     int y = sum < 0 ? new_tensor(b, at, c->cols, "conv") : sum;
-    tec_lower_linear_into(b->l, &b->w[at].matrix, x, y, 0, NULL, sum >= 0, "conv");
+    tec_lower_linear_into(b->l, m, x, y, 0, NULL, sum >= 0, "conv");
     return y;
 }

@@ -65,6 +65,14 @@ void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int 
     tec_program_call(l->program, &call);
 }
 
+void tec_lower_linear_windows(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
+                              const struct tec_windows *windows, bool add, const char *label)
+{
+    struct tec_call call = linear(l, m, x, y, add, label);
+    call.args.gemm.windows = *windows;
+    tec_program_call(l->program, &call);
+}
+
 void tec_lower_copy(struct tec_lower *l, int x, int y, int row, const char *label)
 {
     struct tec_call call = tec_call_of(TEC_OP_copy, label);

@@ -231,6 +231,11 @@ struct tec_part_rows {
 void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
                            const struct tec_part_rows *part, bool add, const char *label);
 
+/* y = windows of x W^T + bias, of matrices in float32 and not on a GPU; `add`: added to y, which is
+ * not x. What `windows` says of columns and the width of y is found out. */
+void tec_lower_linear_windows(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
+                              const struct tec_windows *windows, bool add, const char *label);
+
 /* x[r] += table[r], r < rows: what positions add to the output of a linear; nothing for NULL. */
 void tec_lower_position(struct tec_lower *l, int x, const float *table, int rows);
 

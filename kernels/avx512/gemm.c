@@ -11,6 +11,7 @@
 #include "kernels/panels/conv3x3.inc"
 #include "kernels/panels/gemm_bf16.inc"
 #include "kernels/panels/gemm_f32.inc"
+#include "kernels/panels/windows.inc"
 
 /* clang-format off */
 #define EACH_FEW(make, panels)                                          \
@@ -46,6 +47,10 @@ static const struct tiles chains_of_floats = {
             {3, chains_7_3, chains_7_1}, {3, chains_8_3, chains_8_1}},
     .tile = {{EACH(CHAIN_NAME, 1)}, {EACH(CHAIN_NAME, 2)}},
 };
+static const struct tiles chains_of_windows = {
+    .depth = DEPTH, .pace = (size_t)2 * LINE, .copy = copy_windows,
+    .tile = {{EACH(CHAIN_NAME, 1)}, {EACH(CHAIN_NAME, 2)}},
+};
 /* clang-format on */
 
 void tec_gemm_bf16_avx512(const struct tec_gemm_args *a, struct tec_part part)
@@ -55,7 +60,7 @@ void tec_gemm_bf16_avx512(const struct tec_gemm_args *a, struct tec_part part)
 
 void tec_gemm_f32_avx512(const struct tec_gemm_args *a, struct tec_part part)
 {
-    run_blocks(a, part, &chains_of_floats);
+    run_blocks(a, part, a->windows.side ? &chains_of_windows : &chains_of_floats);
 }
 
 void tec_conv3x3_avx512(const struct tec_conv_args *a, struct tec_part part)

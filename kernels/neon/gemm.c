@@ -12,6 +12,7 @@
 #include "kernels/panels/conv3x3.inc"
 #include "kernels/panels/gemm_bf16.inc"
 #include "kernels/panels/gemm_f32.inc"
+#include "kernels/panels/windows.inc"
 
 /* clang-format off */
 TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1) TILE(5, 1) TILE(6, 1)
@@ -32,6 +33,10 @@ static const struct tiles chains_of_floats = {
             {1, chains_3_1, chains_3_1}, {1, chains_4_1, chains_4_1}},
     .tile = {{chain_1_1, chain_2_1, chain_3_1, chain_4_1, chain_5_1, chain_6_1}},
 };
+static const struct tiles chains_of_windows = {
+    .depth = DEPTH, .pace = (size_t)2 * LINE, .copy = copy_windows,
+    .tile = {{chain_1_1, chain_2_1, chain_3_1, chain_4_1, chain_5_1, chain_6_1}},
+};
 /* clang-format on */
 
 void tec_gemm_bf16_neon(const struct tec_gemm_args *a, struct tec_part part)
@@ -41,7 +46,7 @@ void tec_gemm_bf16_neon(const struct tec_gemm_args *a, struct tec_part part)
 
 void tec_gemm_f32_neon(const struct tec_gemm_args *a, struct tec_part part)
 {
-    run_blocks(a, part, &chains_of_floats);
+    run_blocks(a, part, a->windows.side ? &chains_of_windows : &chains_of_floats);
 }
 
 void tec_conv3x3_neon(const struct tec_conv_args *a, struct tec_part part)

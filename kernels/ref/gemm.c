@@ -13,6 +13,23 @@
  */
 enum { COLUMNS = 8 };
 
+/* Row r of x; of windows made in `room`, as unfold makes them. */
+static const float *row_of(const struct tec_gemm_args *a, int r, float room[TEC_WINDOWS_K])
+{
+    const struct tec_windows *w = &a->windows;
+    if (!w->side)
+        return a->x + (size_t)r * (size_t)a->ldx;
+    int top = r / w->out_w * w->stride - w->pad, left = r % w->out_w * w->stride - w->pad;
+    for (int i = 0; i < a->k; i++) {
+        int pixel = i / w->cols, y = top + pixel / w->side * w->dilation,
+            x = left + pixel % w->side * w->dilation;
+        bool inside = y >= 0 && y < w->in_h && x >= 0 && x < w->in_w;
+        size_t at = inside ? (size_t)y * (size_t)w->in_w + (size_t)x : 0;
+        room[i] = inside ? a->x[at * (size_t)a->ldx + (size_t)(i % w->cols)] : 0.0F;
+    }
+    return room;
+}
+
 /* The products of one row of x with n <= COLUMNS rows of w that lie `stride` apart. */
 static inline void dots_f32(const float *x, const float *w, size_t stride, int k, int n, float *y)
 {
@@ -48,8 +65,8 @@ void tec_gemm_f32_ref(const struct tec_gemm_args *a, struct tec_part part)
         const float *w = (const float *)a->w + (size_t)first * stride;
         int n = columns.last - first < COLUMNS ? columns.last - first : COLUMNS;
         for (int r = 0; r < rows; r++) {
-            const float *x = a->x + (size_t)r * (size_t)a->ldx;
-            float sums[COLUMNS];
+            float room[TEC_WINDOWS_K], sums[COLUMNS];
+            const float *x = row_of(a, r, room);
             if (n == COLUMNS) /* a constant, for the compiler */
                 dots_f32(x, w, stride, a->k, COLUMNS, sums);
             else

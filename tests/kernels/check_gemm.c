@@ -347,6 +347,9 @@ static void gemm(struct conform *c, bool bf16)
 void conform_gemm_f32(struct conform *c)
 {
     gemm(c, false);
+    conform_picture(c, c->ref);
+    if (c->fast->layout != TEC_MATRIX_TILES)
+        conform_picture(c, c->fast);
 }
 
 void conform_gemm_bf16(struct conform *c)

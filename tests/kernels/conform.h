@@ -144,6 +144,9 @@ double conform_seconds(void);
 /* Products whose x may be read as bf16 terms: part of gemm_bf16's check, and all that an emulated
  * tile unit has. */
 void conform_terms(struct conform *c);
+
+/* gemm_f32 of `table` over windows of a picture; not of CUDA, which has no such product. */
+void conform_picture(struct conform *c, const struct tec_kernels *table);
 /* Whether a table of the CPU has products by the processor's own tile unit. */
 bool conform_has_tiles(const struct tec_kernels *table);
 /* Whether it has products by the processor's dot products of bf16 pairs. */
