@@ -1,7 +1,14 @@
 /* tiles.c - the emulated tile unit is what the manual of the real one describes: the order of its
  * sums, what it flushes. That the real one has its bytes too is a check of kernels.t, where there
- * is one. */
+ * is one; here, that a process may use it amid signals, threads and children. */
+#include "kernels/kernels.h"
 #include "tests/tap.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #if defined(__x86_64__)
 #include "kernels/avx2/vec.h"
 #else
@@ -133,5 +140,101 @@ TEST(two_terms_of_a_float)
     CHECK(tec_bf16_two(1.0F + 0x1p-15F) == 1.0F + 0x1p-15F);
     CHECK(tec_bf16_two(0.0F) == 0.0F);
 }
+
+#if defined(__x86_64__)
+enum { ROWS = 40, N = 64, K = 512 };
+static float activations[ROWS * K];
+static _Alignas(64) uint16_t weights[N * K];
+
+static void (*kernel)(const struct tec_gemm_args *a, struct tec_part part);
+
+/* A product by this machine's own unit. */
+static void multiply(float *y)
+{
+    static const int rows = ROWS;
+    struct tec_gemm_args a = {.x = activations, .w = weights, .y = y, .rows = &rows, .rounded = 1};
+    a.max_rows = ROWS;
+    a.k = a.ldx = K;
+    a.n = a.ldy = N;
+    kernel(&a, (struct tec_part){0, 1});
+}
+
+static void prepare(void)
+{
+    kernel = tec_kernels_for(TEC_TIER_avx512).gemm_bf16;
+    for (int i = 0; i < ROWS * K; i++)
+        activations[i] = (float)(i * 37 % 255 - 127) / 64.0F;
+    for (int i = 0; i < N * K; i++)
+        weights[i] = tec_bf16_bits((float)(i * 53 % 251 - 125) / 64.0F);
+}
+
+static float amid[ROWS * N]; /* what a signal's handler computes */
+static volatile sig_atomic_t signals;
+
+static void on_signal(int number)
+{
+    (void)number;
+    multiply(amid);
+    signals++;
+}
+
+static void *multiply_beside(void *y)
+{
+    for (int i = 0; i < 50; i++)
+        multiply(y);
+    return NULL;
+}
+
+/* A signal's handler uses the unit amid a product, another thread beside it, and a child after it:
+ * the system keeps each one's tiles. */
+TEST(signals_threads_and_children_leave_a_product_alone)
+{
+    static float want[ROWS * N], got[ROWS * N], beside[ROWS * N];
+    const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    struct sigaction action = {.sa_handler = on_signal}, before;
+    pthread_t thread;
+    if (!tec_tier_has_tiles())
+        SKIP("no tile unit on this machine");
+    prepare();
+    multiply(want);
+    sigaction(SIGALRM, &action, &before);
+    REQUIRE(pthread_create(&thread, NULL, multiply_beside, beside) == 0);
+    setitimer(ITIMER_REAL, &often, NULL);
+    int wrong = 0;
+    for (int i = 0; i < 1000 || (signals < 20 && i < 1000000); i++) {
+        multiply(got);
+        wrong += memcmp(got, want, sizeof want) != 0;
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    pthread_join(thread, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    CHECK_INT(wrong, ==, 0);
+    CHECK_INT(signals, >=, 20);
+    CHECK(memcmp(amid, want, sizeof want) == 0);
+    CHECK(memcmp(beside, want, sizeof want) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        multiply(got);
+        _exit(memcmp(got, want, sizeof want) != 0);
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* Tiles that are in use make every change of threads, and every frame of a signal, 8 KiB larger. */
+TEST(a_product_gives_the_unit_back)
+{
+    enum { TILE_DATA = 1 << 18 };
+    static float y[ROWS * N];
+    unsigned a = 0, d = 0;
+    if (!tec_tier_has_tiles())
+        SKIP("no tile unit on this machine");
+    prepare();
+    multiply(y);
+    __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(1)); /* what is not as it was at first */
+    CHECK_INT(a & TILE_DATA, ==, 0);
+}
+#endif
 
 TAP_MAIN

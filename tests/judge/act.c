@@ -60,6 +60,7 @@ static enum tec_status plan(struct tec_act *a, bool taps, struct tec_error *err)
                                        .n_actions = 1,
                                        .actions = {{.steps = 1}},
                                        .round = a->pi.v->round,
+                                       .two_terms = a->pi.v->two_terms,
                                        .taps = taps,
                                        .whole = taps};
     const struct tec_plan_inputs in = {.spec = &spec,

@@ -150,6 +150,7 @@ enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps
         .batches = {1, request_slots},
         .max_k = new_tokens,
         .round = pi->v->round,
+        .two_terms = pi->v->two_terms,
         .taps = taps,
         .whole = taps};
     const struct tec_plan_inputs in = {.spec = &spec,

@@ -13,11 +13,12 @@
 
 /* One case being judged. Owned by the caller of tec_verify_case. */
 struct tec_verify {
-    const char *dir;     /* folder of the case, without a trailing slash */
-    json_t *json;        /* its case.json, an object */
-    const char *dtype;   /* "f32" or "bf16" */
-    bool round;          /* of bf16 plans: what products read is rounded, as model.round = "bf16" */
-    const char *root;    /* holds pipelines/; NULL: the current folder */
+    const char *dir;   /* folder of the case, without a trailing slash */
+    json_t *json;      /* its case.json, an object */
+    const char *dtype; /* "f32" or "bf16" */
+    bool round;        /* of bf16 plans: what products read is rounded, as model.round = "bf16"; */
+    bool two_terms;    /* or may be read as two terms, as "bf16x2" */
+    const char *root;  /* holds pipelines/; NULL: the current folder */
     const char *adapter; /* merged into the case's checkpoint; NULL: none */
     struct tec_device_options device;
     struct tec_heap *heap;
