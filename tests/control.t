@@ -50,7 +50,7 @@ tell "with its parameter" 0 "k = 2" status
 tell "a parameter is set" 0 "next frame on: set" set k=3
 goes_on; tell "and seen" 0 "k = 3" status
 tell "a value out of range" 2 "k" set k=99
-tell "an unknown parameter" 3 "kk" set kk=1
+tell "an unknown parameter" 2 "kk" set kk=1
 tell "a policy that fails on trial" 1 "policy 'wrong' version 2: rejected" load "$W/wrong.lua" --wait
 grep -q "a bug" "$W/out"; ok $? "its message is told"
 goes_on; ok $? "the robot's frames go on"

@@ -330,6 +330,34 @@ def a_cut_recording_shows_what_is_whole():
 
 
 @test
+def ticks_without_a_frame_are_recorded():
+    path = WORK + "/skipped.mcap"
+    p = tectum("run", DEMO, "--inputs", INPUTS, "--clock", "paced", "--set", "frame.period_ms=1", "--set",
+               "nodes.act.deadline.ms=1", "--record", path)
+    skipped = int(re.search(r", (\d+) skipped,", p.stderr).group(1))
+    told = Recording(path).of("/tectum/not_begun")
+    check(told and told[-1]["number"] == skipped == sum(told[-1]["causes"].values()), told, p.stderr)
+    check("\nmissed   %d before a frame began for them: " % skipped in tectum("replay", path).stdout)
+
+
+@test
+def what_is_damaged_is_said_with_its_place():
+    whole, chunks, at = bytearray(open(FILE, "rb").read()), [], 8
+    while at + 9 < len(whole):
+        chunks += [at] if whole[at] == 6 else []
+        at += 9 + int.from_bytes(whole[at + 1:at + 9], "little")
+    path = WORK + "/damaged.mcap"
+    for nth, read, missing in ((0, 0, "no message /tectum/recording"), (1, 1, "there is no frame in what can be read")):
+        at = chunks[nth]
+        flipped = whole[:at + 300] + bytes([whole[at + 300] ^ 255]) + whole[at + 301:]
+        for damaged, words in ((flipped, "a chunk's checksum is wrong"), (whole[:at + 300], "the recording is cut")):
+            open(path, "wb").write(damaged)
+            p = tectum("replay", path, code=3)
+            check("%s at byte %d of %d: %d message" % (words, at, len(damaged), read) in p.stderr, p.stderr)
+            check(missing in p.stderr and "dump" not in p.stderr and len(p.stderr.splitlines()) == 1, p.stderr)
+
+
+@test
 def hostile_recordings_are_refused():
     whole = bytearray(open(FILE, "rb").read())
     path = WORK + "/hostile.mcap"

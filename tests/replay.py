@@ -219,6 +219,18 @@ def plans_that_differ_are_told():
 
 
 @test
+def what_is_wrong_is_told_by_the_recordings_name():
+    path = record("named", DEMO, "--random-inputs", "1", "-n", "2")
+    for sim in ([], ["--sim"]):
+        p = tectum("replay", path, *sim, "--set", "frame.period_ms=50", code=3)
+        check("--> %s:pipeline.json:" % path in p.stderr and '"ms": 90' in p.stderr and "replay-" not in p.stderr, p.stderr)
+        # which texts begin is the recording's
+        p = tectum("replay", path, *sim, "--set", "nodes.talk.spawn=every(2)", code=2)
+        check("--set nodes.talk.spawn: a replay's texts begin" in p.stderr and len(p.stderr.splitlines()) == 1, p.stderr)
+    tectum("replay", path, "--set", "nodes.see.spawn=every(1)")
+
+
+@test
 def another_policy_decides_afresh():
     path = record("own", DEMO, *SMALL, "-n", "10", "--policy", MOODS)
     check(again(path)[0]["decided"] == {"recorded": 10, "policy": 0})

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -144,6 +145,33 @@ def a_recording_holds_stops_and_resets_between_frames():
     again = subprocess.run([PROGRAM, "replay", "--format", "json", path], capture_output=True, text=True, timeout=60 * SLOW)
     stops = json.loads(again.stdout)["stops"]
     check(stops["first_s"] > 0 and (stops["number"], stops["resets"], stops["stopped"]) == (1, 1, False), stops)
+
+
+@test
+def a_recording_holds_misses_that_no_frame_was_run_for():
+    path, n = os.path.join(BOX, "not_begun.mcap"), 20
+    server = Server(arm(TOO_SHORT_MS, "zeros"), "--record", path)
+    clients = [server.connect() for _ in range(4)]
+
+    def ask(client):
+        for _ in range(n):
+            client.infer(OBSERVATION)
+
+    threads = [threading.Thread(target=ask, args=(c,)) for c in clients]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    clients[0].infer(patient())  # what came before has been looked at
+    server.end()
+    told = Recording(path).of("/tectum/not_begun")
+    begun = sum(x["observed"] for x in Recording(path).of("/tectum/ticks"))
+    check(told and told[-1]["number"] == len(clients) * n + 1 - begun == sum(told[-1]["causes"].values()), told, begun)
+    check([x["number"] for x in told] == sorted({x["number"] for x in told}), told)
+    again = subprocess.run([PROGRAM, "replay", path], capture_output=True, text=True, timeout=60 * SLOW)
+    check("\nmissed   %d before a frame began for them: " % told[-1]["number"] in again.stdout, again.stdout, again.stderr)
+    again = subprocess.run([PROGRAM, "replay", "--format", "json", path], capture_output=True, text=True, timeout=60 * SLOW)
+    check(json.loads(again.stdout)["not_begun"] == {k: told[-1][k] for k in ("number", "causes")}, again.stdout, told[-1])
 
 
 @test

@@ -107,7 +107,7 @@ scenario '"sessions":[{"name":"a","period_us":0}]'; try; refused 3 "sessions\[0\
 scenario '"handout":{"actions":11,"dims":2}'; try; refused 3 "11 actions" "more actions than a chunk has"
 printf '{"schema":1' >"$W/s.json"; try; refused 3 "line 1" "half a scenario"
 printf '{"schema":2}' >"$W/s.json"; try; refused 3 "schema 1" "another schema"
-scenario '"frames":3'; try --param q=1; refused 3 "no parameter 'q'" "an unknown parameter"
+scenario '"frames":3'; try --param q=1; refused 2 "no parameter 'q'" "an unknown parameter"
 try --arrivals poison:1; refused 2 "poison" "unknown arrivals"
 try --costs "$W/none.costs"; refused 2 "more than once\|twice" "costs twice"
 cp $G/oxy_fig3/costs.json "$W/c.json"; sed -i 's/"talk"/"walk"/g' "$W/c.json"

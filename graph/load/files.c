@@ -106,7 +106,7 @@ enum tec_status tec_loader_open(struct tec_loader *ld, struct tec_error *err)
     close(fd);
     if (status != TEC_OK)
         return status;
-    return take(ld, o->path, text, n, err);
+    return take(ld, o->shown ? o->shown : o->path, text, n, err);
 }
 
 /* The folder of the first source, "." for a bare name. */

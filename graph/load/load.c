@@ -77,7 +77,7 @@ static enum tec_status load(struct tec_loader *ld, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for the pipeline", ld->options->path);
     if (ld->options->any && ld->root && tec_only_refused(ld->d))
         return TEC_OK;
-    return ld->d->n_errors ? tec_diagnostics_first(ld->d, ld->options->path, err) : TEC_OK;
+    return ld->d->n_errors ? tec_diagnostics_first(ld->d, ld->pipeline->file, err) : TEC_OK;
 }
 
 enum tec_status tec_pipeline_load(struct tec_pipeline **out, const struct tec_load_options *options,
@@ -103,7 +103,9 @@ enum tec_status tec_pipeline_load(struct tec_pipeline **out, const struct tec_lo
                               .scratch = &scratch,
                               .d = d,
                               .pipeline = &owned->pipeline};
-    owned->pipeline.file = tec_arena_strdup(&owned->arena, options->path);
+    owned->pipeline.path = tec_arena_strdup(&owned->arena, options->path);
+    owned->pipeline.file =
+        options->shown ? tec_arena_strdup(&owned->arena, options->shown) : owned->pipeline.path;
     enum tec_status status = load(ld, err);
     if (status == TEC_OK)
         *out = &owned->pipeline;

@@ -359,7 +359,7 @@ struct tec_decl_robot {
 
 struct tec_pipeline {
     struct tec_where where;
-    const char *file; /* as given to load */
+    const char *file, *path; /* its name in messages; as given to load, with others beside it */
     const char *name;
     int schema;
     int64_t seed;
@@ -389,7 +389,8 @@ struct tec_pipeline {
 
 /* The pipeline to load and its folders. Zero-initialise, then set the fields that are needed. */
 struct tec_load_options {
-    const char *path;    /* the file, also the name in messages */
+    const char *path;    /* the file */
+    const char *shown;   /* its name in messages; NULL = path */
     const char *text;    /* its content, when already in memory; else NULL */
     size_t n;            /* bytes of text */
     const char *root;    /* folder of the shipped pipelines, where extend, include and robot are

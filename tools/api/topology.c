@@ -192,7 +192,7 @@ static bool join(char out[TEC_POLICY_PATH], const char *folder, int length, cons
 enum tec_status tec_live_own_policy(char out[TEC_POLICY_PATH], const struct tec_pipeline *pipeline,
                                     const char *name, const char *root, struct tec_error *err)
 {
-    const char *file = pipeline->file ? pipeline->file : "", *slash = strrchr(file, '/');
+    const char *file = pipeline->path ? pipeline->path : "", *slash = strrchr(file, '/');
     int length = slash ? (int)(slash - file) + (slash == file) : 0;
     bool beside = tec_policy_is_path(name) && name[0] != '/', fits;
     if (!(fits = join(out, file, beside ? length : 0, name)) || !beside || access(out, F_OK) == 0)

@@ -50,6 +50,38 @@ static void tell_stops(FILE *out, const struct tec_replay_counts *c)
         (long long)c->resets, c->resets == 1 ? "" : "s", c->stopped ? "stopped" : "not stopped");
 }
 
+/* {number, causes {CAUSE: n}} of misses that no frame was run for. */
+static json_t *not_begun_json(const struct tec_replay_counts *c)
+{
+    json_t *causes = json_object();
+    int64_t sum = 0;
+    for (int i = 0; i < TEC_CAUSES; i++) {
+        sum += c->not_begun[i];
+        if (c->not_begun[i])
+            json_object_set_new(causes, tec_cause_name((enum tec_cause)i),
+                                json_integer(c->not_begun[i]));
+    }
+    return json_pack("{s:I, s:o}", "number", (json_int_t)sum, "causes", causes);
+}
+
+static void tell_not_begun(FILE *out, const struct tec_replay_counts *c)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < TEC_CAUSES; i++)
+        sum += c->not_begun[i];
+    if (sum == 0)
+        return;
+    fprintf(out, "missed   %lld before a frame began for them:", (long long)sum);
+    const char *comma = "";
+    for (int i = 0; i < TEC_CAUSES; i++)
+        if (c->not_begun[i]) {
+            fprintf(out, "%s %s %lld", comma, tec_cause_name((enum tec_cause)i),
+                    (long long)c->not_begun[i]);
+            comma = ",";
+        }
+    fputc('\n', out);
+}
+
 static enum tec_status tell(struct tec_invocation *call, const struct tec_replay_counts *c,
                             struct tec_error *err)
 {
@@ -67,6 +99,7 @@ static enum tec_status tell(struct tec_invocation *call, const struct tec_replay
                 (long long)c->plans_equal, (long long)c->plans_differ, (long long)c->followed,
                 (long long)c->by_policy);
         tell_stops(call->out, c);
+        tell_not_begun(call->out, c);
         return TEC_OK;
     }
     json_t *json = json_pack(
@@ -79,6 +112,7 @@ static enum tec_status tell(struct tec_invocation *call, const struct tec_replay
         (json_int_t)c->plans_equal, "differ", (json_int_t)c->plans_differ, "decided", "recorded",
         (json_int_t)c->followed, "policy", (json_int_t)c->by_policy, "stops", "number",
         (json_int_t)c->stops, "resets", (json_int_t)c->resets, "stopped", (int)c->stopped);
+    json_object_set_new(json, "not_begun", not_begun_json(c));
     if (c->stops)
         json_object_set_new(json_object_get(json, "stops"), "first_s", json_real(c->first_stop_s));
     enum tec_status status = tec_json_print(call->out, json, JSON_COMPACT | JSON_REAL_PRECISION(6),
@@ -180,9 +214,11 @@ const struct tec_command tec_command_replay = {
         "seconds, "
         "speed,\n"
         "actions {equal, differ, missing}, texts {equal, differ, partial}, plans {equal, differ},\n"
-        "decided {recorded, policy}, stops {number, resets, stopped}}; lines of --diff: {frame,\n"
-        "session, was [[node, rows, k]], is, actions_equal, was_us, is_us, was_missed, is_missed,\n"
-        "was_cause, is_cause}.\n"
+        "decided {recorded, policy}, stops {number, resets, stopped}, not_begun {number, "
+        "causes}};\n"
+        "lines of --diff: {frame, session, was [[node, rows, k]], is, actions_equal, was_us, "
+        "is_us,\n"
+        "was_missed, is_missed, was_cause, is_cause}.\n"
         "\n"
         "--ros2: doc/ros.md says what is in the bag. JSON: {messages, topics, left_out}.\n"
         "\n"

@@ -32,7 +32,7 @@ struct job {
     struct tec_frame_record last;
     bool warned, unread;      /* have been told */
     bool over;                /* standard output is lost */
-    struct tec_safety safety; /* paced: whether the robot was stopped; for a recording */
+    struct tec_safety safety; /* paced: stops and ticks without a frame; for a recording */
     int64_t limited, told_ns; /* frames beyond limits; when one was told, not sooner than again */
 };
 
@@ -156,6 +156,8 @@ static enum tec_status tell_tick(void *user, const struct tec_paced_tick *tick,
         if (tick->given[i].source == TEC_SOURCE_STOPPED)
             tec_safety_stop(&job->safety);
     }
+    if (!tick->out)
+        tec_safety_miss(&job->safety, -1, tick->cause, 0);
     if (tick->out) {
         job->last = *tick->out->record;
         warn(job, tick->out);
@@ -320,9 +322,11 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
         .recorder = &job->frames.runtime.recorder,
         .figures = &job->frames.runtime.figures,
         .runtime = &job->frames.runtime};
-    if (o->clock == TEC_RUN_PACED)
+    if (o->clock == TEC_RUN_PACED) {
         recording.stops = (struct tec_recorded_stops){&job->safety.stops, &job->safety.resets,
                                                       &job->safety.stopped};
+        recording.not_begun = job->safety.not_begun;
+    }
     return tec_recording_asked_open(&job->frames.recording, &job->frames.view, &o->seen, NULL,
                                     &recording, err);
 }

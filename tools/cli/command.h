@@ -78,6 +78,7 @@ struct tec_invocation {
     const char *root;      /* folder of pipelines/ and policies/, or NULL: see tec_cli_need_root */
     const char *hub;       /* the user's cache of Hugging Face's hub, or NULL */
     const char *cache;     /* the user's folder for caches of this program, or NULL */
+    const char *shown;     /* the pipeline's name in messages, where its file is a copy, or NULL */
     struct tec_heap *heap; /* counts everything */
     struct tec_arena *arena; /* lives as long as the call */
     FILE *out;               /* results: stdout */

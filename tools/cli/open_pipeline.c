@@ -12,6 +12,7 @@ static enum tec_status load(struct tec_pipeline **out, struct tec_invocation *ca
     TEC_TRY(tec_cli_need_root(call, err));
     struct tec_load_options options = {
         .path = path,
+        .shown = call->shown,
         .any = any,
         .adapter = call->shared.adapter,
         .hub = call->hub,

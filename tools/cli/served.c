@@ -349,7 +349,8 @@ enum tec_status tec_served_start(struct tec_served *job, void (*end)(void *user)
         .recorder = &job->worker.runtime.recorder,
         .figures = &job->worker.runtime.figures,
         .runtime = &job->worker.runtime,
-        .stops = {&safety->stops, &safety->resets, &safety->stopped}};
+        .stops = {&safety->stops, &safety->resets, &safety->stopped},
+        .not_begun = safety->not_begun};
     job->afar = (struct tec_view_afar){job->address, &job->front, &job->key};
     TEC_TRY(tec_recording_asked_open(&job->worker.recording, &job->worker.view, &job->o.seen,
                                      job->is_seen_afar ? &job->afar : NULL, &recording, err));

@@ -103,12 +103,13 @@ void tec_mcap_rewind(struct tec_mcap_reader *r)
     r->at = TEC_MCAP_MAGIC_BYTES;
     r->end = r->n;
     r->after = 0;
+    r->given = 0;
     r->damage[0] = '\0';
 }
 
 struct tec_mcap_place tec_mcap_tell(const struct tec_mcap_reader *r)
 {
-    return (struct tec_mcap_place){r->at, r->end, r->after};
+    return (struct tec_mcap_place){r->at, r->end, r->after, r->given};
 }
 
 void tec_mcap_seek(struct tec_mcap_reader *r, struct tec_mcap_place place)
@@ -116,13 +117,16 @@ void tec_mcap_seek(struct tec_mcap_reader *r, struct tec_mcap_place place)
     r->at = place.at;
     r->end = place.end;
     r->after = place.after;
+    r->given = place.given;
 }
 
 /* The file ends here as far as messages go. */
 static bool damaged(struct tec_mcap_reader *r, const char *what)
 {
-    snprintf(r->damage, sizeof r->damage, "%s at byte %zu of %zu: what lies behind is missing",
-             what, r->at, r->n);
+    snprintf(r->damage, sizeof r->damage,
+             "%s at byte %zu of %zu: %lld message%s before it can be read, what lies behind is "
+             "missing",
+             what, r->at, r->n, (long long)r->given, r->given == 1 ? "" : "s");
     r->at = r->end = r->n;
     r->after = 0;
     return false;
@@ -214,8 +218,10 @@ bool tec_mcap_next(struct tec_mcap_reader *r, struct tec_mcap_message *message)
         r->at = next;
         if (opcode == TEC_MCAP_CHANNEL)
             open_channel(r, content);
-        if (opcode == TEC_MCAP_MESSAGE && read_message(r, content, message))
+        if (opcode == TEC_MCAP_MESSAGE && read_message(r, content, message)) {
+            r->given++;
             return true;
+        }
     }
 }
 

@@ -2,7 +2,7 @@
  * file, and its attachments.
  *
  * Files are hostile, and may have been cut anywhere: what is whole is given, and `damage` says what
- * is missing behind it. */
+ * is wrong, at which byte, and how many messages were read before it. */
 #ifndef TEC_TOOLS_RECORD_MCAP_READ_H
 #define TEC_TOOLS_RECORD_MCAP_READ_H
 
@@ -31,6 +31,7 @@ struct tec_mcap_reader {
     size_t n;
     size_t at, end;   /* the next record; the end of the chunk it is in, or of the file */
     size_t after;     /* where the file goes on behind that chunk; 0: not in one */
+    int64_t given;    /* messages up to here */
     char damage[200]; /* "" while everything was as it should be */
     struct {
         struct tec_mcap_name topic, encoding;
@@ -50,6 +51,7 @@ void tec_mcap_rewind(struct tec_mcap_reader *r);
 /* Where the next message is looked for, and to go on there again. */
 struct tec_mcap_place {
     size_t at, end, after;
+    int64_t given;
 };
 struct tec_mcap_place tec_mcap_tell(const struct tec_mcap_reader *r);
 void tec_mcap_seek(struct tec_mcap_reader *r, struct tec_mcap_place place);

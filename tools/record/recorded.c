@@ -280,10 +280,13 @@ static enum tec_recorded_message kind_of(struct tec_mcap_name topic, char node[1
     static const struct {
         const char *front; /* the topic; where it ends in a slash, a node follows */
         enum tec_recorded_message what;
-    } kinds[] = {
-        {"/tectum/ticks", TEC_RECORDED_TICK},       {"/tectum/frames", TEC_RECORDED_FRAME},
-        {"/tectum/safety", TEC_RECORDED_SAFETY},    {"/tectum/decisions", TEC_RECORDED_DECISIONS},
-        {"/tectum/actions/", TEC_RECORDED_ACTIONS}, {"/tectum/text/", TEC_RECORDED_TEXT}};
+    } kinds[] = {{"/tectum/ticks", TEC_RECORDED_TICK},
+                 {"/tectum/frames", TEC_RECORDED_FRAME},
+                 {"/tectum/safety", TEC_RECORDED_SAFETY},
+                 {"/tectum/not_begun", TEC_RECORDED_NOT_BEGUN},
+                 {"/tectum/decisions", TEC_RECORDED_DECISIONS},
+                 {"/tectum/actions/", TEC_RECORDED_ACTIONS},
+                 {"/tectum/text/", TEC_RECORDED_TEXT}};
     node[0] = '\0';
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         size_t n = strlen(kinds[i].front), rest = topic.n - n;

@@ -43,7 +43,8 @@ enum tec_recorded_message {
     TEC_RECORDED_ACTIONS,
     TEC_RECORDED_FRAME,
     TEC_RECORDED_TEXT,
-    TEC_RECORDED_SAFETY, /* of no frame: it may stand between two ticks of one */
+    TEC_RECORDED_SAFETY,    /* of no frame: it may stand between two ticks of one */
+    TEC_RECORDED_NOT_BEGUN, /* likewise */
     TEC_RECORDED_DECISIONS,
     TEC_RECORDED_OTHER
 };

@@ -233,6 +233,9 @@ static enum tec_status read_run(struct reading *r, struct tec_error *err)
     TEC_TRY(read_all(r, false, err));
     TEC_TRY(order_requests(r, err));
     TEC_TRY(read_all(r, true, err));
+    const char *damage = r->run->flight.file.damage;
+    if (!r->run->n_moments && damage[0])
+        return tec_fail(err, TEC_MALFORMED, "%s; there is no frame in what can be read", damage);
     return r->run->n_moments ? TEC_OK
                              : tec_fail(err, TEC_MALFORMED,
                                         "there is no frame with inputs in it: a dump of the "

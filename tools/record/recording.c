@@ -253,6 +253,7 @@ static void put_all(struct tec_recording *r)
     put_items(r);
     tec_recording_put_texts(r);
     tec_recording_put_stops(r);
+    tec_recording_put_not_begun(r);
     tec_recording_put_flight(&r->file, r->o.recorder, &r->flight, &r->n_words, r->words, r->events,
                              r->wall_ns, INT64_MIN);
     int64_t now = tec_clock_now(&r->clock);
@@ -295,6 +296,8 @@ static void open_channels(struct tec_recording *r)
     r->decisions = tec_recording_channel(&r->file, "/tectum/decisions");
     if (r->o.stops.stops)
         r->safety = tec_recording_channel(&r->file, "/tectum/safety");
+    if (r->o.not_begun)
+        r->not_begun = tec_recording_channel(&r->file, "/tectum/not_begun");
     r->events = tec_mcap_channel(&r->file, &events);
     for (int i = 0; i < o->n_actions; i++) {
         snprintf(topic, sizeof topic, "/tectum/actions/%.100s", o->actions[i].name);

@@ -4,7 +4,8 @@
  * The frame thread copies what it has into a ring of bytes that was taken at the start, and a
  * thread beside it writes the file. Where frames have a clock the frame thread never waits: what
  * does not fit is left out and counted. A file that cannot be written any more ends the recording,
- * not the robot. A stop may come when no frame runs, so the writer looks for it itself.
+ * not the robot. A stop, and a miss that no frame was run for, may come when no frame runs, so the
+ * writer looks for them itself.
  * doc/recording.md lists the channels. */
 #ifndef TEC_TOOLS_RECORD_RECORDING_H
 #define TEC_TOOLS_RECORD_RECORDING_H
@@ -36,6 +37,8 @@ struct tec_recording_options {
     const struct tec_figures *figures; /* of the same frames; for a view */
     struct tec_runtime *runtime;       /* that runs them; borrowed until close */
     struct tec_recorded_stops stops;   /* borrowed until close; any thread raises them */
+    const _Atomic int64_t *not_begun;  /* the same: [TEC_CAUSES] requests or ticks that missed
+                                        * before a frame of theirs began; NULL: nobody counts */
 };
 
 /* What was forgotten before a frame: nothing, the session's texts, or every request too. */

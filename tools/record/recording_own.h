@@ -102,6 +102,8 @@ struct tec_recording {
     struct tec_decided decided;       /* the item's */
     int safety;                       /* channel; of a robot that can be stopped */
     uint32_t stops, resets;           /* that have been written */
+    int not_begun;                    /* channel; where they are counted */
+    int64_t n_not_begun;              /* that have been written */
     int actions[TEC_MAX_ACTIONS], decoders[TEC_MAX_DECODERS];
     int n_inputs;
     struct {
@@ -133,6 +135,8 @@ void tec_recording_put_flight(struct tec_mcap_writer *file, const struct tec_rec
                               int64_t since_ns);
 /* Stops and resets since the last look. */
 void tec_recording_put_stops(struct tec_recording *r);
+/* Misses without a frame, where there are more since the last look. */
+void tec_recording_put_not_begun(struct tec_recording *r);
 /* New tokens and ends of texts. */
 void tec_recording_put_texts(struct tec_recording *r);
 

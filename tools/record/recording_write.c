@@ -274,6 +274,26 @@ void tec_recording_put_stops(struct tec_recording *r)
         put_stop(r, stopped, stops, resets);
 }
 
+void tec_recording_put_not_begun(struct tec_recording *r)
+{
+    int64_t now = tec_clock_now(&r->clock), sum = 0;
+    json_t *causes = r->o.not_begun && !r->told ? json_object() : NULL;
+    for (int i = 0; causes && i < TEC_CAUSES; i++) {
+        int64_t n = atomic_load(&r->o.not_begun[i]);
+        sum += n;
+        if (n)
+            json_object_set_new(causes, tec_cause_name((enum tec_cause)i), json_integer(n));
+    }
+    if (sum == r->n_not_begun || !causes) {
+        json_decref(causes);
+        return;
+    }
+    r->n_not_begun = sum;
+    tec_recording_json(&r->file, r->not_begun, 0, wall(r, now),
+                       json_pack("{s:I, s:o, s:I}", "number", (json_int_t)sum, "causes", causes,
+                                 "at_us", (json_int_t)(now / 1000)));
+}
+
 void tec_recording_put_texts(struct tec_recording *r)
 {
     struct tec_transcript_event e;

@@ -329,6 +329,15 @@ static void take_stops(struct replay *r, const json_t *json)
     c->stopped = json_is_true(json_object_get(json, "stopped"));
 }
 
+/* So are misses that no frame was run for. */
+static void take_not_begun(struct replay *r, const json_t *json)
+{
+    const json_t *causes = json_object_get(json, "causes");
+    for (int i = 0; i < TEC_CAUSES; i++)
+        r->counts->not_begun[i] =
+            json_integer_value(json_object_get(causes, tec_cause_name((enum tec_cause)i)));
+}
+
 /* --- the whole -------------------------------------------------------------------------------- */
 
 static enum tec_status take(struct replay *r, bool *more, struct tec_error *err)
@@ -339,7 +348,8 @@ static enum tec_status take(struct replay *r, bool *more, struct tec_error *err)
     char node[120];
     enum tec_status status = tec_recorded_next(&r->recorded, &what, &tick, &json, node, more, err);
     bool outcome = what != TEC_RECORDED_TICK && what != TEC_RECORDED_SAFETY &&
-                   what != TEC_RECORDED_DECISIONS && what != TEC_RECORDED_OTHER;
+                   what != TEC_RECORDED_NOT_BEGUN && what != TEC_RECORDED_DECISIONS &&
+                   what != TEC_RECORDED_OTHER;
     if (status == TEC_OK && outcome)
         status = settle(r, err);
     if (status == TEC_OK && what == TEC_RECORDED_TICK)
@@ -352,6 +362,8 @@ static enum tec_status take(struct replay *r, bool *more, struct tec_error *err)
         take_recorded_text(r, json);
     else if (status == TEC_OK && what == TEC_RECORDED_SAFETY)
         take_stops(r, json);
+    else if (status == TEC_OK && what == TEC_RECORDED_NOT_BEGUN)
+        take_not_begun(r, json);
     else if (status == TEC_OK && what == TEC_RECORDED_FRAME)
         status = compare_plan(r, json, err);
     json_decref(json);
@@ -421,6 +433,7 @@ static enum tec_status open(struct replay *r, struct tec_error *err)
     const struct tec_engine_options more = {
         .dtype = r->source.dtype, .forgets = true, .actions = r->source.actions};
     TEC_TRY(tec_frames_open(&r->frames, r->call, r->source.pipeline, &more, err));
+    TEC_TRY(tec_replay_source_triggers(r->call, r->frames.opened.pipeline, err));
     if (r->frames.max_left > MAX_LEFT)
         return tec_fail(err, TEC_UNSUPPORTED, "%s: more than %d chunks leave in a frame",
                         r->o->path, MAX_LEFT);
@@ -448,6 +461,9 @@ static enum tec_status run(struct replay *r, struct tec_error *err)
     tec_replay_follow_tell(&r->follow, r->call, r->o->path);
     r->counts->first_stop_s = ((double)r->first_stop_us - (double)r->first_us) / 1e6;
     r->counts->seconds = (double)(tec_clock_now(&r->frames.clock) - r->began_ns) / 1e9;
+    if (!r->counts->frames && r->file.damage[0])
+        return tec_fail(err, TEC_MALFORMED, "%s: %s; there is no frame in what can be read",
+                        r->o->path, r->file.damage);
     if (r->file.damage[0])
         tec_say(r->call, "%s: %s", r->o->path, r->file.damage);
     if (!r->counts->frames)

@@ -15,7 +15,9 @@ struct tec_replay_counts {
     int64_t followed, by_policy; /* frames as the recording decided them; as the policy does now */
     int64_t stops, resets;       /* of the robot, as the recording says */
     bool stopped;                /* at its end */
-    double first_stop_s;         /* behind the first frame's tick; negative: before */
+    int64_t not_begun[TEC_CAUSES]; /* requests, or ticks, that missed before a frame of theirs
+                                    * began, as the recording says; by cause */
+    double first_stop_s;           /* behind the first frame's tick; negative: before */
     double seconds, recorded_s;
 };
 

@@ -18,14 +18,14 @@ static enum tec_status find_about(json_t **about, struct tec_mcap_reader *file,
     while (!*about && tec_mcap_next(file, &m))
         if (tec_mcap_is(m.topic, "/tectum/recording"))
             *about = json_loadb((const char *)m.data, m.n, 0, NULL);
-    tec_mcap_rewind(file);
-    if (json_is_object(*about))
+    if (json_is_object(*about)) {
+        tec_mcap_rewind(file);
         return TEC_OK;
+    }
     json_decref(*about);
-    return tec_fail(err, TEC_MALFORMED,
-                    "%s: this is no recording of tectum: it has no message "
-                    "/tectum/recording",
-                    file->path);
+    return tec_fail(err, TEC_MALFORMED, "%s: %s%s", file->path,
+                    file->damage[0] ? file->damage : "this is no recording of tectum",
+                    ": it has no message /tectum/recording");
 }
 
 static enum tec_status write_file(const char *path, struct tec_mcap_name data,
@@ -74,7 +74,7 @@ static enum tec_status write_pipeline(struct tec_replay_source *s, const json_t 
         json_object_del(policy, "params");
     if (s->policy[0] && json_is_object(policy))
         json_object_set_new(policy, "name", json_string(s->policy));
-    enum tec_status status = tec_json_write(s->pipeline, form, JSON_INDENT(1), err);
+    enum tec_status status = tec_json_write(s->pipeline, form, JSON_INDENT(2), err);
     json_decref(form);
     return status;
 }
@@ -172,10 +172,35 @@ enum tec_status tec_replay_source_open(struct tec_replay_source *s, struct tec_i
     *s = (struct tec_replay_source){.folder = ""};
     TEC_TRY(find_about(&about, file, err));
     enum tec_status status = write_files(s, file, about, err);
+    call->shown = tec_arena_printf(call->arena, "%s:pipeline.json", file->path);
     if (status == TEC_OK)
         take_options(s, call, about);
     s->about = about;
     return status;
+}
+
+/* Is a word of --set "nodes.NAME.spawn=..." of that node? */
+static bool sets_trigger(const char *word, const char *node)
+{
+    static const char nodes[] = "nodes.", spawn[] = ".spawn";
+    size_t n = node ? strlen(node) : 0, front = strlen(nodes), behind = strlen(spawn);
+    return n && strncmp(word, nodes, front) == 0 && strncmp(word + front, node, n) == 0 &&
+           strncmp(word + front + n, spawn, behind) == 0 &&
+           strchr(".=", word[front + n + behind]) != NULL;
+}
+
+enum tec_status tec_replay_source_triggers(const struct tec_invocation *call,
+                                           const struct tec_pipeline *p, struct tec_error *err)
+{
+    for (int i = 0; i < call->shared.set.n; i++)
+        for (int k = 0; k < p->n_nodes; k++)
+            if (tec_decl_makes_text(&p->nodes[k]) &&
+                sets_trigger(call->shared.set.item[i], p->nodes[k].name))
+                return tec_fail(err, TEC_INVALID,
+                                "--set nodes.%.60s.spawn: a replay's texts begin where they began "
+                                "in the recording; other triggers need a run of their own",
+                                p->nodes[k].name);
+    return TEC_OK;
 }
 
 void tec_replay_source_close(struct tec_replay_source *s)

@@ -2,6 +2,7 @@
 #ifndef TEC_TOOLS_RECORD_REPLAY_OPTIONS_H
 #define TEC_TOOLS_RECORD_REPLAY_OPTIONS_H
 
+#include "graph/load/pipeline.h"
 #include "tools/cli/command.h"
 #include "tools/record/mcap_read.h"
 
@@ -22,6 +23,11 @@ struct tec_replay_source {
 enum tec_status tec_replay_source_open(struct tec_replay_source *source,
                                        struct tec_invocation *call, struct tec_mcap_reader *file,
                                        struct tec_error *err);
+/* TEC_INVALID where the call sets a trigger of a text, which nothing would follow: texts begin
+ * where they began in the recording. */
+enum tec_status tec_replay_source_triggers(const struct tec_invocation *call,
+                                           const struct tec_pipeline *pipeline,
+                                           struct tec_error *err);
 void tec_replay_source_close(struct tec_replay_source *source); /* zeroed is allowed */
 
 #endif

@@ -20,6 +20,8 @@ void tec_safety_miss(struct tec_safety *s, int64_t frame, enum tec_cause cause, 
     atomic_store_explicit(&s->frame, frame, memory_order_relaxed);
     atomic_store_explicit(&s->late_us, late_ns > 0 ? late_ns / 1000 : 0, memory_order_relaxed);
     atomic_store_explicit(&s->cause, (int)cause, memory_order_relaxed);
+    if (frame < 0)
+        atomic_fetch_add(&s->not_begun[cause], 1);
     atomic_fetch_add(&s->misses[cause], 1);
 }
 

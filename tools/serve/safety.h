@@ -14,9 +14,10 @@
 #include <stddef.h>
 
 struct tec_safety {
-    _Atomic int64_t misses[TEC_CAUSES]; /* by cause; of NONE there are none */
-    _Atomic int64_t frame, late_us;     /* of the last miss; frame -1: no frame was run for it */
-    _Atomic int cause;                  /* enum tec_cause of the last miss */
+    _Atomic int64_t misses[TEC_CAUSES];    /* by cause; of NONE there are none */
+    _Atomic int64_t not_begun[TEC_CAUSES]; /* of those the ones that no frame was run for */
+    _Atomic int64_t frame, late_us;        /* of the last miss; frame -1: no frame was run for it */
+    _Atomic int cause;                     /* enum tec_cause of the last miss */
     /* Requests that were skipped and are not counted yet; the newest one's times. */
     _Atomic int64_t skipped, skipped_received_ns, skipped_due_ns;
     _Atomic int64_t limited, limited_values; /* requests with actions beyond the limits; values */
@@ -29,7 +30,8 @@ struct tec_safety {
     _Atomic uint32_t stops, resets; /* number of stops and of resets so far */
 };
 
-/* Count a request whose own actions did not leave by its deadline. */
+/* Count a request, or a tick, whose own actions did not leave by its deadline; frame -1: no frame
+ * was run for it. */
 void tec_safety_miss(struct tec_safety *s, int64_t frame, enum tec_cause cause, int64_t late_ns);
 
 /* Note a request for which no frame was run, due and answered while frames of others ran. Why is
