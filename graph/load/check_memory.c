@@ -102,9 +102,28 @@ static void check_file(struct tec_loader *ld, int i)
     }
 }
 
+/* Segments stand in a prompt: its prefill waits for them, so they cannot wait for it. */
+static void check_after(struct tec_loader *ld, int i)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    const struct tec_decl_node *n = &p->nodes[i];
+    int at = n->kind == TEC_DECL_MEMORY_LOAD ? n->after.index : -1, into = n->into.index;
+    const struct tec_decl_node *early = at >= 0 && into >= 0 ? &p->nodes[at] : NULL;
+    if (!early || early->kind != TEC_DECL_PREFILL || early->writes.index != into)
+        return;
+    struct tec_diagnostic *d = tec_diagnostics_add(
+        ld->d, TEC_E026, tec_where_field(ld, &ld->nodes[i], "after"),
+        "'%s' waits for '%s', which waits for it: its segments stand in that prompt",
+        n->name ? n->name : "?", early->name ? early->name : "?");
+    tec_diagnostics_help(ld->d, d,
+                         "leave it out, or name another memory_load, which then stands before it");
+}
+
 void tec_check_memory(struct tec_loader *ld)
 {
     const struct tec_pipeline *p = ld->pipeline;
+    for (int i = 0; i < p->n_nodes; i++)
+        check_after(ld, i);
     for (int i = 0; i < p->n_resources; i++) {
         const struct tec_remote_options options = {.address = p->resources[i].remote};
         const char *store = p->resources[i].store, *wrong = store ? wrong_store(store) : NULL;

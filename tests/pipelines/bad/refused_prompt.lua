@@ -23,7 +23,7 @@ return pipeline {
     prefill { name = "muse", model = "main", reads = { "plan" }, writes = "wide", after = "plan" },
     decode { name = "tell", model = "main", kv = "told", spawn = every(9), max_tokens = 4, out = stream "told" },
     action { name = "late", model = "main", kv = "low", out = "b", deadline = hard { ms = 50 } },
-    memory_load { name = "recall", model = "main", reads = { "past" }, from = "mem", into = "deep", after = "mull" },
+    memory_load { name = "recall", model = "main", reads = { "past" }, from = "mem", into = "deep" },
     prefill { name = "mull", model = "main", reads = { "base", "said" }, writes = "deep", after = "say" },
     action { name = "last", model = "main", kv = "deep", out = "d", deadline = hard { ms = 50 } },
     prefill { name = "turn", model = "main", reads = { "said" }, writes = "ring", after = "say" },
