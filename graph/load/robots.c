@@ -185,15 +185,18 @@ static void bind_chain(struct tec_loader *ld, struct tec_decl_chain *c)
     c->robot = named(p) ? -1 : 0;
     for (int k = 0; n && named(p) && k < n->reads.n; k++) {
         int robot = tec_pipeline_robot_of(p, n->reads.item[k].index);
+        c->robots |= robot < 0 ? 0 : 1U << robot;
         if (c->in_frames && c->robot >= 0 && robot >= 0 && robot != c->robot) {
-            tec_diagnostics_add(
+            struct tec_diagnostic *d = tec_diagnostics_add(
                 ld->d, TEC_E060, tec_where_value(ld, &list->value->entries[k]),
                 "'%s' reads '%s' beside inputs of robot '%s': its actions are for one robot",
                 n->name, n->reads.item[k].name, p->robots[c->robot].name);
+            tec_diagnostics_help(ld->d, d,
+                                 "a prefill for each robot; arms that one model moves together "
+                                 "are one robot, whose description has the inputs of both");
             return;
         }
         c->robot = c->robot < 0 ? robot : c->robot;
-        c->robots |= robot < 0 ? 0 : 1U << robot;
     }
     if (c->robot < 0 && p->n_robots == 1)
         c->robot = 0;
@@ -230,10 +233,11 @@ void tec_bind_robots(struct tec_loader *ld, struct tec_decl_chain *chains)
     for (int r = 0; named(p) && r < p->n_robots; r++) {
         bool used = false;
         for (int i = 0; i < p->n_chains; i++)
-            used |= chains[i].robot == r && chains[i].in_frames;
+            used |= chains[i].in_frames && (chains[i].robots >> r & 1U);
         if (!used)
-            tec_diagnostics_add(ld->d, TEC_E060, p->robots[r].where,
-                                "no prefill of the frames reads inputs of robot '%s'",
-                                p->robots[r].name);
+            tec_diagnostics_add(
+                ld->d, TEC_E060, p->robots[r].where,
+                "robot '%s' has no actions: no prefill of the frames reads its inputs",
+                p->robots[r].name);
     }
 }
