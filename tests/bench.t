@@ -14,6 +14,14 @@ ok $? "a row for each value, one for the policy without that parameter"
 [ "$(printf '%s\n' "$json" | grep '"actions": "' | sort -u | wc -l)" = 1 ] &&
     ! printf '%s\n' "$json" | grep -q '"equal": false'
 ok $? "actions are the same in every turn and row"
+# Weights that are read faster than memory gives lie in a cache: they have no share of what it gives.
+printf '%s\n' "$json" | python3 -S -c "import json, sys; m = json.load(sys.stdin)['memory']
+assert m['in_cache'] == (m['step1_bytes_s'] > m['read_bytes_s'] > 0) and (m['fraction'] is None) == m['in_cache'], m
+assert m['in_cache'] or 0 < m['fraction'] <= 1, m" 2>"$W/err"
+ok $? "no share of memory's rate is more than all"
+"$T" bench $demo $few | grep '^memory:' >"$W/out"
+grep -qE "from a cache, for memory gives [0-9.]+ GB/s here$|, [0-9]{1,2}0? % of the [0-9.]+ GB/s" "$W/out"
+ok $? "nor in the text"
 "$T" bench $demo --policy oxygen --sweep speed=1,2 $few >/dev/null 2>&1
 [ $? = 2 ]; ok $? "a parameter that nobody has is refused"
 "$T" bench $demo --node tlak $few >/dev/null 2>&1

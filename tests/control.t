@@ -188,7 +188,8 @@ ls "$W/dumps" | grep -q buggy; ok $? "a short run is told, too"
 robot=$!
 until_file grep -q serving "$W/out"
 tell "a server without clients" 0 "policy 'oxygen' version 1" status
-tell "waits for frames" 3 "still on trial after 1 s" load oxygen --wait --timeout-s 1
+tell "waits for frames" 3 "still on trial after 4 s" load oxygen --wait --timeout-s 4
+grep -q "waiting for the trial, at most 4 s: no frame comes" "$W/out"; ok $? "and says so meanwhile"
 kill -TERM $robot; wait $robot; [ $? = 0 ] && [ ! -e "$S" ]; ok $? "it ends, and its socket is gone"
 robot=
 

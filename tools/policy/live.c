@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { POLL_MS = 50, WAIT_S = 60 };
+enum { POLL_MS = 50, WAIT_S = 60, QUIET_S = 2 };
 
 /* --- requests --------------------------------------------------------------------------------- */
 
@@ -131,6 +131,21 @@ static enum tec_status give(struct tec_invocation *call, const struct tec_live_o
 
 /* --- waiting for a trial ---------------------------------------------------------------------- */
 
+/* A trial that takes its time: how far it is, and whether frames come at all. */
+static void tell_waiting(const struct tec_invocation *call, const json_t *load, bool frames_come,
+                         int seconds)
+{
+    const json_t *trial = json_object_get(load, "trial");
+    char so_far[80] = "";
+    if (json_is_object(trial))
+        snprintf(so_far, sizeof so_far, "%lld of %lld frames so far; ",
+                 (long long)json_integer_value(json_object_get(trial, "frames")),
+                 (long long)json_integer_value(json_object_get(trial, "of")));
+    tec_say(call, "waiting for the trial, at most %d s: %s%s", seconds, so_far,
+            frames_come ? "it counts frames with an observation"
+                        : "no frame comes, a robot without requests makes none");
+}
+
 /* Poll the status until the trial is decided; *answer is then replaced by its `load` member. */
 static enum tec_status wait_for(struct tec_invocation *call, const struct tec_live_options *o,
                                 json_t **answer, struct tec_error *err)
@@ -138,12 +153,15 @@ static enum tec_status wait_for(struct tec_invocation *call, const struct tec_li
     const struct tec_clock wall = {NULL};
     int seconds = o->timeout_s ? o->timeout_s : WAIT_S;
     int64_t number = json_integer_value(json_object_get(*answer, "load"));
-    int64_t until = tec_clock_now(&wall) + seconds * INT64_C(1000000000);
-    for (;;) {
+    int64_t began = tec_clock_now(&wall), until = began + seconds * INT64_C(1000000000);
+    int64_t first = -2, frame = -2; /* -1: none yet */
+    for (bool told = false;;) {
         json_t *status = NULL;
         TEC_TRY(tec_control_ask(call->heap, o->control, json_pack("{s:s}", "cmd", "status"),
                                 &status, err));
         json_t *load = json_incref(json_object_get(status, "load"));
+        frame = json_integer_value(json_object_get(status, "frame"));
+        first = first < -1 ? frame : first;
         json_decref(status);
         const char *state = json_string_value(json_object_get(load, "state"));
         int64_t now = tec_clock_now(&wall);
@@ -157,6 +175,10 @@ static enum tec_status wait_for(struct tec_invocation *call, const struct tec_li
             json_decref(*answer);
             *answer = load;
             return TEC_OK;
+        }
+        if (!told && now - began > QUIET_S * INT64_C(1000000000)) {
+            tell_waiting(call, load, frame != first, seconds);
+            told = true;
         }
         json_decref(load);
         if (now > until)
