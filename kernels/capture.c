@@ -22,8 +22,9 @@ enum tec_status tec_capture_begin(struct tec_capture **out, struct tec_device *d
     return TEC_OK;
 }
 
-/* Room for one more command, or NULL with the failure remembered. */
-static struct tec_capture_step *append(struct tec_capture *capture)
+/* Append a command, of the branch or not; NULL with the failure remembered. */
+static struct tec_capture_step *append(struct tec_capture *capture,
+                                       const struct tec_capture_step *step)
 {
     if (capture->n == capture->capacity) {
         int capacity = capture->capacity ? capture->capacity * 2 : CHUNK;
@@ -39,7 +40,12 @@ static struct tec_capture_step *append(struct tec_capture *capture)
         capture->capacity = capacity;
     }
     capture->bytes += sizeof(struct tec_capture_step);
-    return &capture->commands[capture->n++];
+    struct tec_capture_step *c = &capture->commands[capture->n++];
+    *c = *step;
+    c->branch = capture->branch;
+    c->joins = capture->joins;
+    capture->joins = false;
+    return c;
 }
 
 void tec_capture_add(struct tec_capture *capture, enum tec_kernel_id kernel, const void *args,
@@ -47,22 +53,31 @@ void tec_capture_add(struct tec_capture *capture, enum tec_kernel_id kernel, con
 {
     size_t size = tec_kernel_infos[kernel].args_size;
     void *copy = tec_arena_push(capture->arena, 1, size, 16);
-    struct tec_capture_step *c = append(capture);
-    if (!c || !copy) {
+    const struct tec_capture_step c = {
+        .kind = TEC_RUN, .kernel = kernel, .args = copy, .label = label, .barrier = barrier};
+    if (!append(capture, &c) || !copy) {
         capture->status = TEC_NO_MEMORY;
         return;
     }
     memcpy(copy, args, size);
     capture->bytes += size;
     capture->kernels++;
-    *c = (struct tec_capture_step){
-        .kind = TEC_RUN, .kernel = kernel, .args = copy, .label = label, .barrier = barrier};
 }
 
 void tec_capture_pass(struct tec_capture *capture)
 {
     if (capture->n > 0 && capture->status == TEC_OK)
         capture->commands[capture->n - 1].passes = true;
+}
+
+void tec_capture_branch(struct tec_capture *capture, bool branch)
+{
+    capture->branch = branch;
+}
+
+void tec_capture_join(struct tec_capture *capture)
+{
+    capture->joins = true;
 }
 
 void tec_capture_weigh(struct tec_capture *capture, uint64_t key, double work)
@@ -75,36 +90,35 @@ void tec_capture_weigh(struct tec_capture *capture, uint64_t key, double work)
 
 void tec_capture_repeat(struct tec_capture *capture, const int *count, const int *stop)
 {
-    struct tec_capture_step *c = append(capture);
-    if (!c || capture->open >= 0) {
-        capture->status = c ? TEC_INVALID : TEC_NO_MEMORY;
+    const struct tec_capture_step c = {
+        .kind = TEC_REPEAT, .count = count, .stop = stop, .barrier = true};
+    bool there = append(capture, &c) != NULL;
+    if (!there || capture->open >= 0) {
+        capture->status = there ? TEC_INVALID : TEC_NO_MEMORY;
         return;
     }
-    *c = (struct tec_capture_step){
-        .kind = TEC_REPEAT, .count = count, .stop = stop, .barrier = true};
     capture->open = capture->n - 1;
 }
 
 void tec_capture_repeat_end(struct tec_capture *capture)
 {
-    struct tec_capture_step *c = append(capture);
-    if (!c || capture->open < 0) {
-        capture->status = c ? TEC_INVALID : TEC_NO_MEMORY;
+    const struct tec_capture_step c = {
+        .kind = TEC_REPEAT_END, .other = capture->open, .barrier = true};
+    bool there = append(capture, &c) != NULL;
+    if (!there || capture->open < 0) {
+        capture->status = there ? TEC_INVALID : TEC_NO_MEMORY;
         return;
     }
-    *c = (struct tec_capture_step){.kind = TEC_REPEAT_END, .other = capture->open, .barrier = true};
     capture->commands[capture->open].other = capture->n - 1;
     capture->open = -1;
 }
 
 void tec_capture_mark(struct tec_capture *capture, int mark)
 {
-    struct tec_capture_step *c = append(capture);
-    if (!c || mark < 0 || mark >= TEC_MAX_MARKS) {
-        capture->status = c ? TEC_INVALID : TEC_NO_MEMORY;
-        return;
-    }
-    *c = (struct tec_capture_step){.kind = TEC_MARK, .other = mark, .barrier = true};
+    const struct tec_capture_step c = {.kind = TEC_MARK, .other = mark, .barrier = true};
+    bool there = append(capture, &c) != NULL;
+    if (!there || mark < 0 || mark >= TEC_MAX_MARKS)
+        capture->status = there ? TEC_INVALID : TEC_NO_MEMORY;
 }
 
 enum tec_status tec_capture_end(struct tec_capture *capture, struct tec_error *err)
@@ -165,16 +179,29 @@ enum tec_status tec_capture_stamped(struct tec_capture **out, const struct tec_c
     return status;
 }
 
-/* What was not reached, a loop without turns, has no stamp or one of an earlier replay. */
-static void read_stamps(const uint64_t *stamps, int n, int64_t *ns)
+/* What was not reached, a loop without turns, has no stamp or one of an earlier replay. A branch's
+ * time begins with the last stamp in front of it, and so does that of the command beside it: each
+ * has the stamps of its own way. */
+static void read_stamps(const struct tec_capture *capture, const uint64_t *stamps, int64_t *ns)
 {
     int64_t own = (int64_t)(stamps[1] - stamps[0]);
-    uint64_t last = stamps[1];
-    for (int i = 0; i < n; i++) {
-        uint64_t stamp = stamps[TEC_STAMPS_BEFORE + i];
-        int64_t took = stamp > last ? (int64_t)(stamp - last) - own : 0;
+    uint64_t last[2] = {stamps[1], stamps[1]}; /* beside the branch, and of the branch */
+    bool away = false;
+    bool branches = capture->device->branches && capture->stream == TEC_STREAM_MAIN;
+    for (int i = 0; i < capture->n; i++) {
+        const struct tec_capture_step *c = &capture->commands[i];
+        bool branch = c->branch && branches;
+        uint64_t stamp = stamps[TEC_STAMPS_BEFORE + i], *at = &last[branch];
+        if (away && (c->joins || (!branch && c->kind != TEC_RUN))) {
+            last[0] = last[1] > last[0] ? last[1] : last[0];
+            away = false;
+        }
+        if (branch && !away)
+            last[1] = last[0];
+        away |= branch;
+        int64_t took = stamp > *at ? (int64_t)(stamp - *at) - own : 0;
         ns[i] = took > 0 ? took : 0;
-        last = stamp > last ? stamp : last;
+        *at = stamp > *at ? stamp : *at;
     }
 }
 
@@ -191,7 +218,7 @@ enum tec_status tec_capture_times(const struct tec_capture *capture, int64_t *ns
                         stamps_size(capture));
     enum tec_status status = tec_device_failure(capture->device, err);
     if (status == TEC_OK)
-        read_stamps(stamps, capture->n, ns);
+        read_stamps(capture, stamps, ns);
     tec_arena_rewind(capture->arena, before);
     return status;
 }

@@ -87,6 +87,7 @@ enum tec_status tec_device_open(struct tec_device **out, const struct tec_device
     device->lanes = lanes;
     device->beside = options->beside;
     device->chooses = device->team && !options->threads && !options->beside && lanes > 1;
+    device->branches = kind->branches && kind->branches(options);
     device->workspace = kind->workspace(options);
     if (device->measures) {
         device->layout = kind->layout(options);
@@ -126,6 +127,11 @@ int tec_device_lanes(const struct tec_device *device)
 int tec_device_lanes_concurrent(const struct tec_device *device)
 {
     return device->beside;
+}
+
+bool tec_device_branches(const struct tec_device *device)
+{
+    return device->branches;
 }
 
 enum tec_status tec_device_schedule(struct tec_device *device, const struct tec_scheduling *how,
@@ -209,6 +215,14 @@ void tec_device_download(struct tec_device *device, enum tec_stream stream, void
 {
     if (!device->measures)
         device->kind->download(device, stream, to, from, size);
+}
+
+void tec_device_fetch(struct tec_device *device, void *to, const void *from, size_t size)
+{
+    if (!device->measures && device->branches)
+        device->kind->fetch(device, to, from, size);
+    else
+        tec_device_download(device, TEC_STREAM_MAIN, to, from, size);
 }
 
 /* --- replays --------------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@ struct tec_device_options {
     int spin_us;        /* how long idle lanes spin before they park; -1 = default */
     enum tec_tier tier; /* CPU: must run here */
     int beside;         /* of the lanes, those for the second stream; 0 .. lanes - 1 */
+    bool branches;      /* captures of the main stream have branches: memory is taken for one */
     int patience_ms; /* a replay that takes longer has failed, where a device can hang; 0 = 30 s */
 };
 
@@ -52,6 +53,9 @@ const char *tec_device_kind(const struct tec_device *device);
 const char *tec_device_computes(const struct tec_device *device);
 int tec_device_lanes(const struct tec_device *device);
 int tec_device_lanes_concurrent(const struct tec_device *device);
+
+/* Whether a capture's branch runs concurrently to the rest of it: asked for, and the kind can. */
+bool tec_device_branches(const struct tec_device *device);
 
 /* Where a card is on the PCI bus ("0000:65:00.0"), as other tools name it; false: it is no card. */
 bool tec_device_address(const struct tec_device *device, char address[32]);
@@ -84,6 +88,11 @@ void tec_device_upload(struct tec_device *device, enum tec_stream stream, void *
 void tec_device_download(struct tec_device *device, enum tec_stream stream, void *to,
                          const void *from, size_t size);
 
+/* Device to host in the middle of a replay of the main stream: what is read is complete, as what a
+ * branch made is once its mark is reached. Waits for this copy alone where the device runs
+ * branches, else for the stream. */
+void tec_device_fetch(struct tec_device *device, void *to, const void *from, size_t size);
+
 /* The first thing that went wrong on the device since it was opened; TEC_OK = nothing. Such a
  * failure stays: later copies and replays do nothing, replays say so. */
 enum tec_status tec_device_failure(const struct tec_device *device, struct tec_error *err);
@@ -105,6 +114,17 @@ void tec_capture_add(struct tec_capture *capture, enum tec_kernel_id kernel, con
 /* Declare that only the next command reads what the last one wrote. A device that runs both in one
  * kernel need not write it to memory. */
 void tec_capture_pass(struct tec_capture *capture);
+
+/* Commands from now on are of the capture's branch, or not (false, as at the beginning): behind
+ * what is in front of the first of them, in their order, and concurrently to the others up to the
+ * next join, if the device runs branches; else where they stand. What runs concurrently must share
+ * nothing that is written. A mark of the branch says that the branch has come so far. In a loop,
+ * and of captures of the second stream, a branch runs where it stands. */
+void tec_capture_branch(struct tec_capture *capture, bool branch);
+
+/* The next command waits for the branch. So do loops, marks that are not the branch's, and the end.
+ */
+void tec_capture_join(struct tec_capture *capture);
 
 /* What the last command computes: `work`, its FLOP and bytes as one number, and a key that commands
  * have in common which take the same time. Commands without are of no work, and like no other. */
@@ -139,7 +159,8 @@ enum tec_status tec_capture_stamped(struct tec_capture **out, const struct tec_c
 /* Nanoseconds of each of its commands in the last replay, without what a stamp takes by itself: ns
  * [tec_capture_commands], by place in the list, marks and ends of loops among them. Of commands
  * that are done together the first one has the time and the others 0. Of a loop they are those of
- * the last turn; its begin has all turns before. */
+ * the last turn; its begin has all turns before. Commands of a branch and those beside it have each
+ * their own: their sum is not what both took. */
 enum tec_status tec_capture_times(const struct tec_capture *stamped, int64_t *ns,
                                   struct tec_error *err);
 
@@ -175,7 +196,7 @@ struct tec_replay_table {
 enum { TEC_REPLAY_TABLES = 2 };
 
 /* One run of a capture. The caller owns it; `marked` (may be NULL) is called on the thread that
- * replays the moment a mark is reached, and must not block. */
+ * replays the moment a mark is reached, and must not block but for tec_device_fetch. */
 struct tec_replay {
     int64_t start_ns, end_ns;
     int64_t mark_ns[TEC_MAX_MARKS]; /* 0 = not reached; of lanes, one behind all commands is end_ns:

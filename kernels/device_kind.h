@@ -18,6 +18,8 @@ struct tec_capture_step {
     int other;               /* REPEAT: its end; REPEAT_END: its REPEAT; MARK: the mark */
     bool barrier;
     bool passes;  /* RUN: only the next command reads what it writes */
+    bool branch;  /* of the branch */
+    bool joins;   /* waits for the branch */
     uint64_t key; /* RUN: of commands that take the same time; 0 = like no other */
     double work;  /* RUN: FLOP and bytes */
 };
@@ -28,8 +30,9 @@ struct tec_capture {
     struct tec_arena *arena;
     struct tec_capture_step *commands;
     int n, capacity;
-    int open;   /* index of the REPEAT in progress, -1 = none */
-    int *lanes; /* of a replay on the main stream (lanes.c); 0: all that there are */
+    int open;           /* index of the REPEAT in progress, -1 = none */
+    bool branch, joins; /* of the next command */
+    int *lanes;         /* of a replay on the main stream (lanes.c); 0: all that there are */
     int kernels, nodes;
     size_t bytes;
     enum tec_status status; /* the first failure */
@@ -47,6 +50,7 @@ struct tec_device {
     struct tec_heap *heap;
     struct tec_heap memory; /* device memory, counted apart */
     int lanes, beside;
+    bool branches;
     bool chooses; /* the lanes of small captures: nobody has said how many */
     int64_t workspace;
     enum tec_matrix_layout layout;     /* set by the kind's open */
@@ -84,6 +88,7 @@ struct tec_device_kind {
     enum tec_matrix_layout (*layout)(const struct tec_device_options *options);
     int (*lanes)(const struct tec_device_options *options);
     int64_t (*workspace)(const struct tec_device_options *options);
+    bool (*branches)(const struct tec_device_options *options); /* NULL: never */
     size_t (*scratch)(int lanes, int head_dim);
     /* Make the kind's struct; the caller fills what struct tec_device has in common. */
     enum tec_status (*open)(struct tec_device **out, const struct tec_device_options *options,
@@ -97,6 +102,7 @@ struct tec_device_kind {
                    size_t size);
     void (*download)(struct tec_device *device, enum tec_stream stream, void *to, const void *from,
                      size_t size);
+    void (*fetch)(struct tec_device *device, void *to, const void *from, size_t size);
     /* Make `compiled` of the recorded list; NULL: the list is run as it is. */
     enum tec_status (*compile)(struct tec_capture *capture, struct tec_error *err);
     void (*discard)(struct tec_capture *capture);

@@ -93,7 +93,8 @@ static struct tec_step *add_step(struct tec_program *program, enum tec_step_kind
     if (!steps)
         return NULL;
     program->steps = steps;
-    steps[program->n_steps] = (struct tec_step){.kind = kind, .cut = program->cuts};
+    steps[program->n_steps] =
+        (struct tec_step){.kind = kind, .cut = program->cuts, .branch = program->branches};
     program->cuts = false;
     return &steps[program->n_steps++];
 }
@@ -163,6 +164,11 @@ void tec_program_cut(struct tec_program *program)
     program->cuts = true;
 }
 
+void tec_program_branch(struct tec_program *program, bool branch)
+{
+    program->branches = branch;
+}
+
 /* Calls of one kernel and label that compute and move as much take the same time, whatever they
  * read: the layers of a model. Counts are at their capacity here. */
 static void weigh(const struct tec_call *call, struct tec_capture *capture)
@@ -187,6 +193,9 @@ void tec_program_record_piece(const struct tec_program *program, int from, int t
 {
     for (int i = from; i < to; i++) {
         const struct tec_step *step = &program->steps[i];
+        tec_capture_branch(capture, step->branch);
+        if (step->joins)
+            tec_capture_join(capture);
         if (step->kind == TEC_STEP_CALL) {
             tec_ops[step->call.op].op->record(program, &step->call, capture);
             weigh(&step->call, capture);

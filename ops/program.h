@@ -25,6 +25,8 @@ struct tec_step {
     enum tec_step_kind kind;
     int mark;
     bool cut;                /* a piece of the program may begin here */
+    bool branch;             /* it may run concurrently to the steps behind that are not of it */
+    bool joins;              /* the branch ends in front of it; set by the pass `branch` */
     const int *count, *stop; /* repeat */
     struct tec_call call;
 };
@@ -35,7 +37,7 @@ struct tec_program {
     struct tec_tensor *tensors;
     struct tec_step *steps;
     int n_tensors, n_steps, tensor_room, step_room;
-    bool cuts;              /* the next step is a cut */
+    bool cuts, branches;    /* the next step is a cut; next steps are of the branch */
     size_t planned;         /* bytes of the activation arena it needs, after the plan */
     enum tec_status status; /* the first failure while building; kept with its message */
     struct tec_error err;
@@ -65,6 +67,9 @@ enum tec_status tec_program_status(const struct tec_program *program, struct tec
 /* The program may be recorded in pieces, one of which begins with the next step: never inside a
  * repeat. What lives from one piece to the next stays where it is. */
 void tec_program_cut(struct tec_program *program);
+
+/* Steps from now on are of the branch (tec_capture_branch), or not. */
+void tec_program_branch(struct tec_program *program, bool branch);
 
 /* Append the steps from `from` to before `to` to a capture; tensors must have addresses. */
 void tec_program_record_piece(const struct tec_program *program, int from, int to,

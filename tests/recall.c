@@ -1,145 +1,10 @@
 /* recall.c - prompts of remembered segments, on a small random model: what must be the same bytes
  * is, whatever is computed anew and wherever a kept piece comes from. */
-#include "graph/run/recall/recall.h"
+#include "tests/recall.h"
 #include "graph/run/launch/launch.h"
-#include "tests/tap.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-enum { SEGMENTS = 9, BEGINNING = 4, QUERY = 5, MOST = 96, LAYERS = 16 };
-
-static struct tec_heap heap;
-static struct tec_error err;
-static struct tec_device *device;
-static struct tec_model *model;
-static struct tec_weights *weights;
-static struct tec_plan *plan;
-static struct tec_recall recall;
-static struct tec_arena arena;
-static int ids[MOST], n_tokens, query;
-static struct tec_segment_range segments[SEGMENTS];
-static unsigned char *kept_k[LAYERS], *kept_v[LAYERS];
-static size_t row;
-
-static void open_model(bool bf16, int threads)
-{
-    const struct tec_device_options d = {
-        .kind = tap.device, .threads = threads, .tier = tec_tier_best()};
-    const struct tec_model_choice choice = {
-        .root = "pipelines/models", .arch = "qwen2", .size = "tiny"};
-    const struct tec_weight_source source = {.seed = 5};
-    REQUIRE(tec_device_open(&device, &d, &heap, &err) == TEC_OK);
-    REQUIRE(tec_model_open(&model, &choice, &heap, &err) == TEC_OK);
-    model->text.scale = 0.1F;
-    const struct tec_weights_options w = {
-        .model = model, .source = source, .device = device, .bf16 = bf16, .language = true};
-    REQUIRE(tec_weights_load(&weights, &w, &heap, &err) == TEC_OK);
-    const struct tec_plan_spec spec = {.frame_tokens = MOST,
-                                       .text_tokens = MOST,
-                                       .request_slots = 2,
-                                       .new_tokens = 8,
-                                       .n_batches = 1,
-                                       .batches = {1},
-                                       .max_k = 8,
-                                       .segments = SEGMENTS + 1,
-                                       .segment_tokens = MOST};
-    const struct tec_plan_inputs in = {
-        .spec = &spec, .model = model, .weights = weights, .source = source, .device = device};
-    REQUIRE(tec_plan_create(&plan, &in, &heap, &err) == TEC_OK);
-    tec_arena_init(&arena, &heap);
-    REQUIRE(tec_recall_create(&recall, plan, &arena, &err) == TEC_OK);
-    REQUIRE(model->text.stack.layers <= LAYERS);
-    row = (size_t)model->text.stack.kv_heads * (size_t)model->text.stack.head_dim * (bf16 ? 2 : 4);
-}
-
-static void close_model(void)
-{
-    tec_recall_finish(&recall);
-    tec_arena_finish(&arena);
-    tec_plan_destroy(plan);
-    tec_weights_close(weights);
-    tec_model_close(model);
-    tec_device_close(device);
-}
-
-/* A prompt of segments of 1 to 9 tokens, and each of them kept. */
-static void make_prompt(unsigned seed)
-{
-    int at = BEGINNING;
-    srand(seed);
-    for (int u = 0; u < SEGMENTS; u++) {
-        segments[u].begin = at;
-        at = segments[u].end = at + 1 + rand() % 9;
-    }
-    query = at;
-    n_tokens = query + QUERY;
-    for (int t = 0; t < n_tokens; t++)
-        ids[t] = rand() % model->text.vocab;
-    struct tec_remember_text texts[SEGMENTS + 1] = {{ids, BEGINNING}};
-    for (int u = 0; u < SEGMENTS; u++)
-        texts[u + 1] = (struct tec_remember_text){ids + segments[u].begin,
-                                                  segments[u].end - segments[u].begin};
-    REQUIRE(tec_remember_run(plan, texts, SEGMENTS + 1, &err) == TEC_OK);
-    for (int l = 0; l < model->text.stack.layers; l++) {
-        kept_k[l] = TEC_NEW(&arena, (size_t)query * row, unsigned char);
-        kept_v[l] = TEC_NEW(&arena, (size_t)query * row, unsigned char);
-        REQUIRE(kept_k[l] && kept_v[l]);
-        tec_remember_read(plan, 0, query, l, kept_k[l], kept_v[l]);
-    }
-}
-
-static int lost = -1; /* a segment whose pieces are gone */
-
-static bool find(void *self, int layer, int segment, const void **k, const void **v)
-{
-    size_t at = segment < SEGMENTS ? (size_t)segments[segment].begin * row : 0;
-    (void)self;
-    *k = kept_k[layer] + at;
-    *v = kept_v[layer] + at;
-    return segment != lost;
-}
-
-static struct tec_recall_input prompt_in(int region)
-{
-    return (struct tec_recall_input){.ids = ids,
-                                     .n = n_tokens,
-                                     .segments = segments,
-                                     .n_segments = SEGMENTS,
-                                     .query = query,
-                                     .region = region};
-}
-
-static bool run(const struct tec_recall_rule *rule, int region)
-{
-    const struct tec_recall_source source = {.find = find};
-    const struct tec_recall_input in = prompt_in(region);
-    return tec_recall_run(&recall, &in, rule, &source, &err) == TEC_OK;
-}
-
-/* All keys and values of the prompt in a region. */
-static unsigned char *read_region(int region)
-{
-    size_t size = (size_t)n_tokens * row, layers = (size_t)model->text.stack.layers;
-    unsigned char *all = TEC_NEW(&arena, 2 * size * layers, unsigned char), *to = all;
-    REQUIRE(all != NULL);
-    for (size_t l = 0; l < layers; l++)
-        for (int i = 0; i < 2; i++, to += size) {
-            const unsigned char *from = (i ? plan->space.v : plan->space.k)[l];
-            tec_device_download(device, TEC_STREAM_MAIN, to,
-                                from + (size_t)plan->prefixes.first[region] * row, size);
-        }
-    return all;
-}
-
-static size_t region_bytes(void)
-{
-    return 2 * (size_t)n_tokens * row * (size_t)model->text.stack.layers;
-}
 
 static const double all[LAYERS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 static const double nothing[LAYERS];
-static const double some[LAYERS] = {1, 0.7, 0.5, 0.3, 0.3, 0.2, 0.2, 0.2};
 
 static void same_as_a_prefill(bool bf16, int threads)
 {
@@ -236,6 +101,51 @@ TEST(what_is_chosen_does_not_depend_on_lanes)
         close_model();
     }
     free(copy);
+}
+
+/* --- importance in a branch ------------------------------------------------------------------- */
+
+/* A layer that chooses beside its second half computes what one does that chooses before it. */
+TEST(a_choice_beside_the_feed_forward_gives_the_same_bytes)
+{
+    static const double ends[LAYERS] = {1, 0.6, 0.3, 0};
+    const struct tec_recall_rule rules[] = {
+        {.selection = TEC_SELECTION_keep, .scoring = TEC_SCORING_lift, .ratios = some},
+        {.selection = TEC_SELECTION_keep, .scoring = TEC_SCORING_query_only, .ratios = some},
+        {.selection = TEC_SELECTION_keep, .scoring = TEC_SCORING_paper, .ratios = ends},
+        {.selection = TEC_SELECTION_keep, .ratios = nothing},
+        {.selection = TEC_SELECTION_full},
+        {.selection = TEC_SELECTION_epic, .first = 2},
+        {.selection = TEC_SELECTION_cacheblend, .share = 0.3, .check = 1},
+        {.selection = TEC_SELECTION_cacheblend, .share = 0.3, .check = 1, .code_mask = true},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        unsigned char sets[2][LAYERS * SEGMENTS] = {{0}};
+        size_t size, other;
+        unsigned char *before = run_as(&rules[i], true, false, sets[0], &size);
+        unsigned char *beside = run_as(&rules[i], true, true, sets[1], &other);
+        CHECK(size == other && memcmp(before, beside, size) == 0);
+        CHECK(memcmp(sets[0], sets[1], sizeof sets[0]) == 0);
+        free(before);
+        free(beside);
+    }
+}
+
+/* What was chosen in the middle of a launch fails where it is needed; the next prompt runs. */
+TEST(a_branching_recall_says_what_is_wrong)
+{
+    branching = true;
+    open_model(true, 1);
+    branching = false;
+    make_prompt(3);
+    int region = tec_kv_pool_take(&plan->prefixes);
+    const struct tec_recall_rule keep = {.selection = TEC_SELECTION_keep, .ratios = some};
+    lost = 4;
+    CHECK(!run(&keep, region));
+    CHECK(strstr(err.message, "segment 4 has no kept keys at layer") != NULL);
+    lost = -1;
+    CHECK(run(&keep, region));
+    close_model();
 }
 
 TEST(what_is_wrong_is_said_and_the_next_prompt_runs)

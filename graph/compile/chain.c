@@ -9,7 +9,8 @@ static bool passes(const struct tec_program *program, int at)
 {
     const struct tec_step *step = &program->steps[at];
     if (step->kind != TEC_STEP_CALL || at + 1 == program->n_steps ||
-        step[1].kind != TEC_STEP_CALL || step[1].cut)
+        step[1].kind != TEC_STEP_CALL || step[1].cut || step[1].joins ||
+        step[1].branch != step->branch)
         return false;
     const struct tec_tensor *made = tec_out(program, &step->call, 0);
     for (int i = 1; i < TEC_OP_OUTPUTS; i++)

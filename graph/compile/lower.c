@@ -290,6 +290,24 @@ static enum tec_status lower_recall(struct tec_plan *p, struct tec_error *err)
     return tec_program_status(&part->program, err);
 }
 
+/* Lowers the same prompt with one piece a layer, over the tables of the recall. */
+static enum tec_status lower_recall_branch(struct tec_plan *p, struct tec_error *err)
+{
+    const struct tec_plan_part *recall = tec_plan_part(p, TEC_PART_RECALL, 0);
+    struct tec_plan_part *part =
+        tec_plan_add_part(p, TEC_PART_RECALL_BRANCH, "recall.branch", false);
+    part->recall = recall->recall;
+    part->recall_device = recall->recall_device;
+    part->prefix = recall->prefix;
+    part->prefix_device = recall->prefix_device;
+    part->n_slices = p->model->text.stack.layers;
+    struct tec_lower l = context_of(p, part);
+    l.branches = true;
+    l.sums_mark = TEC_MARK_SUMS;
+    tec_node_memory_load.lower(&l);
+    return tec_program_status(&part->program, err);
+}
+
 /* Lowers segments by themselves. */
 static enum tec_status lower_remember(struct tec_plan *p, struct tec_error *err)
 {
@@ -322,6 +340,8 @@ enum tec_status tec_pass_lower(struct tec_plan *p, struct tec_error *err)
     TEC_TRY(lower_actions(p, err));
     if (p->spec.segments) {
         TEC_TRY(lower_recall(p, err));
+        if (p->spec.branches)
+            TEC_TRY(lower_recall_branch(p, err));
         TEC_TRY(lower_remember(p, err));
     }
     if (p->spec.request_slots || p->spec.isolated)

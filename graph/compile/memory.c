@@ -155,13 +155,23 @@ static enum tec_status take_arena(struct tec_plan *plan, enum tec_stream stream,
     return TEC_OK;
 }
 
-/* A part in pieces: other parts run between them. */
+/* A part in pieces: other parts run between them. A recall's place is that of the branching one,
+ * too: a prompt takes one of them. */
 static enum tec_status take_own(struct tec_plan *plan, struct tec_plan_part *part,
                                 struct tec_error *err)
 {
+    const struct tec_plan_part *recall = tec_plan_part(plan, TEC_PART_RECALL, 0);
+    const struct tec_plan_part *twin = tec_plan_part(plan, TEC_PART_RECALL_BRANCH, 0);
     if (part->n_slices < 2)
         return TEC_OK;
     part->own_bytes = part->program.planned > ALIGN ? part->program.planned : ALIGN;
+    if (part == twin) {
+        part->own = recall->own;
+        part->own_bytes = recall->own_bytes;
+        return TEC_OK;
+    }
+    if (part == recall && twin && twin->program.planned > part->own_bytes)
+        part->own_bytes = twin->program.planned;
     part->own = tec_device_get(plan->device, part->own_bytes);
     plan->bytes.activations += (int64_t)part->own_bytes;
     return part->own ? TEC_OK

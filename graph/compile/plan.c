@@ -222,10 +222,20 @@ static enum tec_status run_passes(struct tec_plan *p, bool lower, struct tec_err
     return TEC_OK;
 }
 
+/* Judges look at rows that a layer goes on with, which are others in a branching recall. */
+static bool branches(const struct tec_plan *p)
+{
+    const struct tec_plan_spec *s = &p->spec;
+    bool plain = !s->interpret && !s->taps && !s->whole;
+    return plain && s->segments > 0 && p->model->text.stack.layers > 1 &&
+           (s->branches || tec_device_branches(p->device));
+}
+
 static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *in,
                               struct tec_error *err)
 {
     TEC_TRY(tec_plan_check(&p->spec, p->model, err));
+    p->spec.branches = branches(p);
     TEC_TRY(reserve_slots(p, err));
     TEC_TRY(tec_plan_constants(p, err));
     TEC_TRY(make_stream(p, TEC_STREAM_MAIN, err));
@@ -310,7 +320,8 @@ void tec_plan_destroy(struct tec_plan *p)
         tec_capture_free(p->parts[i].capture);
         for (int s = 0; s < p->parts[i].n_slices && p->parts[i].slices; s++)
             tec_capture_free(p->parts[i].slices[s]);
-        tec_device_put(p->device, p->parts[i].own);
+        if (p->parts[i].kind != TEC_PART_RECALL_BRANCH) /* whose place is the recall's */
+            tec_device_put(p->device, p->parts[i].own);
         if (p->parts[i].kind == TEC_PART_RECALL)
             tec_table_recall_finish(&p->parts[i].recall, p->device);
         tec_table_finish(&p->parts[i].block, p->device);

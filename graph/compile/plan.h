@@ -11,21 +11,23 @@
 
 enum { TEC_MAX_DRAFT = 16 }; /* tokens that a draft proposes */
 enum { TEC_MAX_BATCHES = 64, TEC_NO_PICTURES = -1 };
-enum { TEC_MAX_PARTS = 3 * (TEC_MAX_BATCHES + 2) + 3 + TEC_MAX_ACTIONS + TEC_MAX_SESSIONS };
+enum { TEC_MAX_PARTS = 3 * (TEC_MAX_BATCHES + 2) + 4 + TEC_MAX_ACTIONS + TEC_MAX_SESSIONS };
 
 enum tec_part_kind {
-    TEC_PART_FRAME,    /* prefill and, where one goes with it, an action node */
-    TEC_PART_PREFIX,   /* a private prefill */
-    TEC_PART_DECODE,   /* one captured batch */
-    TEC_PART_VERIFY,   /* one captured batch, of each request its next token and a draft's behind it
-                        */
-    TEC_PART_PACKED,   /* of rings: prefills and a row of each sequence in flight */
-    TEC_PART_SHIFT,    /* a ring's: keys and values moved from stage to stage */
-    TEC_PART_RECALL,   /* a prompt of remembered segments, in pieces: two a layer */
-    TEC_PART_REMEMBER, /* segments computed by themselves, to be kept */
-    TEC_PART_ENCODE,   /* texts to one vector each: a plan of its own */
-    TEC_PART_SCORE,    /* a tree of texts behind a prefix */
-    TEC_PART_ACTION    /* an action node alone, over a prefix that is complete */
+    TEC_PART_FRAME,  /* prefill and, where one goes with it, an action node */
+    TEC_PART_PREFIX, /* a private prefill */
+    TEC_PART_DECODE, /* one captured batch */
+    TEC_PART_VERIFY, /* one captured batch, of each request its next token and a draft's behind it
+                      */
+    TEC_PART_PACKED, /* of rings: prefills and a row of each sequence in flight */
+    TEC_PART_SHIFT,  /* a ring's: keys and values moved from stage to stage */
+    TEC_PART_RECALL, /* a prompt of remembered segments, in pieces: two a layer */
+    TEC_PART_RECALL_BRANCH, /* the same in one a layer, its importance in a branch: tables and
+                             * activations are RECALL's */
+    TEC_PART_REMEMBER,      /* segments computed by themselves, to be kept */
+    TEC_PART_ENCODE,        /* texts to one vector each: a plan of its own */
+    TEC_PART_SCORE,         /* a tree of texts behind a prefix */
+    TEC_PART_ACTION         /* an action node alone, over a prefix that is complete */
 };
 
 /* Marks that parts reach in this order. */
@@ -35,7 +37,8 @@ enum {
     TEC_MARK_DECODE,
     TEC_MARK_PACKED,
     TEC_MARK_SHIFT,
-    TEC_MARK_SCORE
+    TEC_MARK_SCORE,
+    TEC_MARK_SUMS /* of a layer's attention, where they are made in a branch */
 };
 
 struct tec_plan_part {
@@ -107,7 +110,9 @@ struct tec_plan_spec {
     bool apart;        /* a ring whose prefills are launches of their own */
     bool shifts;       /* a ring whose sequences move from stage to stage; else their slots stay */
     bool gathers;      /* a ring whose attention reads a copy of all that is visible */
-    int segments; /* of a memory in one prompt, its fixed beginning among them; 0 = no memory */
+    int segments;  /* of a memory in one prompt, its fixed beginning among them; 0 = no memory */
+    bool branches; /* RECALL_BRANCH is made also for a device that runs a branch where it stands;
+                    * after create: whether it is there */
     int segment_tokens;            /* tokens of segments that are computed together, to be kept */
     struct tec_score_limits trees; /* of texts that are scored; rows 0 = none are */
     int trie_nodes;                /* of all lists that requests choose from; 0 = there are none */

@@ -1,7 +1,7 @@
 /* verify.c - the pass that checks programs against what the other passes promise: tensors are
  * written before they are read, live tensors do not overlap, none is live into a loop (its place
- * could be taken before the next turn reads it), all lie inside the arena. A failure is a bug of
- * ours, named. */
+ * could be taken before the next turn reads it), all lie inside the arena, and what may run beside
+ * a branch touches nothing that it uses. A failure is a bug of ours, named. */
 #include "graph/compile/plan.h"
 
 #include <stdlib.h>
@@ -97,6 +97,56 @@ static enum tec_status check_written(const struct tec_program *program, bool *wr
     return TEC_OK;
 }
 
+/* By addresses: one of the calls writes memory that the other one uses. */
+static const struct tec_tensor *meet(const struct tec_program *program, const struct tec_call *a,
+                                     const struct tec_call *b)
+{
+    enum { ALL = TEC_OP_INPUTS + TEC_OP_OUTPUTS };
+    int ids[2][ALL];
+    for (int i = 0; i < ALL; i++) {
+        ids[0][i] = i < TEC_OP_INPUTS ? a->in[i] : a->out[i - TEC_OP_INPUTS];
+        ids[1][i] = i < TEC_OP_INPUTS ? b->in[i] : b->out[i - TEC_OP_INPUTS];
+    }
+    for (int i = 0; i < ALL * ALL; i++) {
+        int x = ids[0][i / ALL], y = ids[1][i % ALL];
+        bool write = i / ALL >= TEC_OP_INPUTS || i % ALL >= TEC_OP_INPUTS;
+        if (x < 0 || y < 0 || !write)
+            continue;
+        const struct tec_tensor *s = &program->tensors[x], *t = &program->tensors[y];
+        if (s->at < t->at + t->size && t->at < s->at + s->size)
+            return s;
+    }
+    return NULL;
+}
+
+static enum tec_status check_branches(const struct tec_program *program, struct tec_error *err)
+{
+    int first = 0, behind = 0; /* the branch that has not ended */
+    for (int s = 0; s < program->n_steps; s++) {
+        const struct tec_step *step = &program->steps[s];
+        bool ends = step->joins || (!step->branch && step->kind != TEC_STEP_CALL);
+        first = ends ? behind : first;
+        if (step->branch) {
+            if (first == behind)
+                first = s;
+            else if (behind < s)
+                return tec_fail(err, TEC_INVALID, "%s: a branch goes on at step %d", program->name,
+                                s);
+            behind = s + 1;
+            continue;
+        }
+        for (int b = first; b < behind && step->kind == TEC_STEP_CALL; b++) {
+            const struct tec_step *of = &program->steps[b];
+            const struct tec_tensor *t =
+                of->kind == TEC_STEP_CALL ? meet(program, &of->call, &step->call) : NULL;
+            if (t)
+                return tec_fail(err, TEC_INVALID, "%s: '%s' beside '%s' touches its tensor '%s'",
+                                program->name, step->call.label, of->call.label, t->name);
+        }
+    }
+    return TEC_OK;
+}
+
 enum tec_status tec_pass_verify(struct tec_plan *plan, struct tec_error *err)
 {
     for (int i = 0; i < plan->n_parts; i++) {
@@ -111,6 +161,7 @@ enum tec_status tec_pass_verify(struct tec_plan *plan, struct tec_error *err)
         TEC_TRY(check_overlaps(program, order, err));
         TEC_TRY(check_loops(program, err));
         TEC_TRY(check_written(program, written, err));
+        TEC_TRY(check_branches(program, err));
         tec_arena_rewind(&plan->arena, mark);
     }
     return TEC_OK;

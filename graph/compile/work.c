@@ -226,24 +226,21 @@ static struct tec_live rows_with(const struct tec_plan *plan, const struct tec_w
                              .keys = rows};
 }
 
-/* Piece `turn` of the program: of a layer the first one places and makes keys, the second goes on
- * with the rows of the next. */
-static void count_recall(struct counting *c)
+/* A layer that places and makes keys; the other table's rows have so many tokens of segments. */
+static void count_layer(struct counting *c, int layer, int64_t others)
 {
     const struct tec_plan *plan = c->plan;
     const struct tec_work_size *size = c->size;
     const struct tec_recall_table *t = &c->part->recall_device;
     const struct tec_work_segments *s = &size->segments;
-    int layer = c->turn / 2, last = plan->model->text.stack.layers - 1;
-    int64_t anew = anew_at(s, layer), fewer = anew_at(s, layer < last ? layer + 1 : last);
-    int64_t placed = s->tokens - anew;
-    struct tec_live now = rows_with(plan, size, anew), next = rows_with(plan, size, fewer);
+    int64_t anew = anew_at(s, layer), placed = s->tokens - anew;
+    struct tec_live now = rows_with(plan, size, anew), other = rows_with(plan, size, others);
     int sums = s->sums ? s->sums[layer] : TEC_SUMS_NONE;
     struct tec_live summed = sums == TEC_SUMS_OF_ALL ? now : rows_with(plan, size, 0);
     if (sums == TEC_SUMS_NONE)
         summed = (struct tec_live){.rows = 0};
     put(c, t->rows[layer % 2].count, now.rows, now.visible, now.keys);
-    put(c, t->rows[(layer + 1) % 2].count, next.rows, next.visible, next.keys);
+    put(c, t->rows[(layer + 1) % 2].count, other.rows, other.visible, other.keys);
     put(c, t->n_places, s->tokens ? (s->n * placed + s->tokens - 1) / s->tokens : 0, 0, placed);
     put(c, t->n_summed, summed.rows, summed.visible, summed.keys);
     put(c, t->n_ranges, (int64_t)TEC_SEGMENT_RANGES * s->n, 0, 0);
@@ -252,6 +249,20 @@ static void count_recall(struct counting *c)
     count_pictures(c);
     put(c, c->part->prefix_device.n_text,
         now.rows - tec_vision_tokens(&plan->model->vision, size->pictures), 0, 0);
+}
+
+/* Piece `turn` of the program: of a layer the first one places and makes keys, the second goes on
+ * with the rows of the next. */
+static void count_recall(struct counting *c)
+{
+    int layer = c->turn / 2, last = c->plan->model->text.stack.layers - 1;
+    count_layer(c, layer, anew_at(&c->size->segments, layer < last ? layer + 1 : last));
+}
+
+/* Piece `turn` is a layer, with all of its rows; they are taken of those of the layer before. */
+static void count_recall_branch(struct counting *c)
+{
+    count_layer(c, c->turn, anew_at(&c->size->segments, c->turn > 0 ? c->turn - 1 : 0));
 }
 
 /* Segments by themselves, all equally long. */
@@ -265,11 +276,12 @@ static void count_remember(struct counting *c)
 }
 
 static void (*const count_part[])(struct counting *c) = {
-    [TEC_PART_FRAME] = count_prefix,  [TEC_PART_PREFIX] = count_prefix,
-    [TEC_PART_DECODE] = count_decode, [TEC_PART_VERIFY] = count_verify,
-    [TEC_PART_PACKED] = count_packed, [TEC_PART_SHIFT] = count_shift,
-    [TEC_PART_RECALL] = count_recall, [TEC_PART_REMEMBER] = count_remember,
-    [TEC_PART_SCORE] = count_score,   [TEC_PART_ACTION] = count_prefix,
+    [TEC_PART_FRAME] = count_prefix,      [TEC_PART_PREFIX] = count_prefix,
+    [TEC_PART_DECODE] = count_decode,     [TEC_PART_VERIFY] = count_verify,
+    [TEC_PART_PACKED] = count_packed,     [TEC_PART_SHIFT] = count_shift,
+    [TEC_PART_RECALL] = count_recall,     [TEC_PART_RECALL_BRANCH] = count_recall_branch,
+    [TEC_PART_REMEMBER] = count_remember, [TEC_PART_SCORE] = count_score,
+    [TEC_PART_ACTION] = count_prefix,
 };
 
 static void count(struct counting *c, int turn)
@@ -279,13 +291,18 @@ static void count(struct counting *c, int turn)
     count_part[c->part->kind](c);
 }
 
+static bool recalls(const struct tec_plan_part *part)
+{
+    return part->kind == TEC_PART_RECALL || part->kind == TEC_PART_RECALL_BRANCH;
+}
+
 /* Segments of a recall and of what is kept: they fit, and no layer computes more than the one
  * before. */
 static enum tec_status check_segments(const struct tec_plan *plan, const struct tec_plan_part *part,
                                       const struct tec_work_size *size, struct tec_error *err)
 {
     const struct tec_work_segments *s = &size->segments;
-    bool recall = part->kind == TEC_PART_RECALL, keeps = part->kind == TEC_PART_REMEMBER;
+    bool recall = recalls(part), keeps = part->kind == TEC_PART_REMEMBER;
     int most = recall ? size->text - 1 : plan->spec.segment_tokens;
     int least = keeps;
     if (!recall && !keeps)
@@ -382,12 +399,13 @@ void tec_work_visit(const struct tec_plan *plan, const struct tec_plan_part *par
 {
     const struct tec_program *program = &part->program;
     struct counting c = {.plan = plan, .part = part, .size = size};
-    bool after_prefill = false;
+    bool after_prefill = false, joins = false;
     int turn = 0, loop = 0, piece = 0;
     count(&c, 0);
     for (int i = 0; i < program->n_steps; i++) {
         const struct tec_step *step = &program->steps[i];
-        if (step->cut && part->kind == TEC_PART_RECALL)
+        joins |= step->joins;
+        if (step->cut && recalls(part))
             count(&c, ++piece);
         if (step->kind == TEC_STEP_REPEAT) {
             loop = i;
@@ -404,9 +422,12 @@ void tec_work_visit(const struct tec_plan *plan, const struct tec_plan_part *par
                 .step = i,
                 .stage = stage_of(plan, part, &step->call, after_prefill),
                 .turn = turn,
+                .branch = step->branch,
+                .joins = joins,
                 .counts = &counts,
                 .cost = tec_ops[step->call.op].op->cost(&step->call, &counts)};
             visit(user, &work);
+            joins = false;
         }
     }
 }

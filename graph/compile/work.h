@@ -58,6 +58,7 @@ struct tec_call_work {
     int step; /* of the program: the command of the part's capture, too */
     enum tec_stage stage;
     int turn;
+    bool branch, joins;              /* of the branch; behind its end (struct tec_step) */
     const struct tec_counts *counts; /* what live counts are; for the time of the visit */
     struct tec_cost cost;
 };

@@ -138,6 +138,13 @@ void tec_layers_take(struct tec_built *b, int layer, const struct tec_rows_left 
             b->tensor[i] = tec_lower_take(b->l, on->rows, on->row, b->tensor[i], on->label);
 }
 
+void tec_layers_enter(struct tec_built *b, int layer, const struct tec_rows *rows, const int *row,
+                      const char *label)
+{
+    int x = b->p->layers[layer].x;
+    b->tensor[x] = tec_lower_take(b->l, rows, row, b->tensor[x], label);
+}
+
 static int move(struct tec_built *b, int from, bool values)
 {
     int to = tec_lower_kv(b->l, b->l->gathered, 0, values);

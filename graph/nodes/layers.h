@@ -40,6 +40,10 @@ struct tec_rows_left {
 void tec_layers_take(struct tec_built *b, int layer, const struct tec_rows_left *on,
                      struct tec_keys *keys);
 
+/* In front of a layer: goes on with the listed rows alone; `row` and `label` as above. */
+void tec_layers_enter(struct tec_built *b, int layer, const struct tec_rows *rows, const int *row,
+                      const char *label);
+
 /* What `leave` makes of rows behind the last layer; `round`: it enters a GEMM. */
 int tec_layers_leave(struct tec_built *b, bool round);
 

@@ -5,7 +5,12 @@
  * places kept keys and values, computes those of the layer's rows over them, and sums up what their
  * attention is on. The second goes on with the rows that the next layer still has: what is dropped
  * needs no attention, output or MLP any more, nobody will read it. The last layer needs its keys
- * and values alone: the first token repeats the prompt's last row (decode.c). */
+ * and values alone: the first token repeats the prompt's last row (decode.c).
+ *
+ * Where the sums are a branch of the layer (doc/decisions/050) a layer is one piece: the host
+ * chooses while attention and MLP of all its rows go on, and what is dropped leaves when the next
+ * one begins.
+ */
 #include "graph/nodes/layers.h"
 
 static void place(struct tec_lower *l, int layer)
@@ -73,6 +78,25 @@ static bool recall_layer(struct tec_lower *l, struct tec_built *b, int layer)
     return true;
 }
 
+/* One layer with its sums in a branch; the mark tells the host that they are there. */
+static bool branching_layer(struct tec_lower *l, struct tec_built *b, int layer)
+{
+    const struct tec_recall_table *t = l->recall;
+    b->rows = &t->rows[layer % 2];
+    if (layer > 0)
+        tec_layers_enter(b, layer, b->rows, t->take, "go_on");
+    place(l, layer);
+    struct tec_keys keys = tec_layers_keys(b, layer);
+    if (keys.q < 0)
+        return false;
+    tec_program_branch(l->program, true);
+    sum_up(l, b->rows, layer, keys);
+    tec_program_mark(l->program, l->sums_mark);
+    tec_program_branch(l->program, false);
+    tec_layers_rest(b, layer, keys);
+    return true;
+}
+
 /* Rows of the first layer: those of pictures stand before the tokens', where their place is
  * constant, as in a prefill. */
 static void enter(struct tec_lower *l, int x)
@@ -99,7 +123,7 @@ static void lower(struct tec_lower *l)
     for (int layer = 0; layer < s->layers && goes && l->program->status == TEC_OK; layer++) {
         if (layer > 0)
             tec_program_cut(l->program);
-        goes = recall_layer(l, &b, layer);
+        goes = l->branches ? branching_layer(l, &b, layer) : recall_layer(l, &b, layer);
     }
 }
 

@@ -55,6 +55,8 @@ struct tec_lower {
     bool two_terms; /* products with bf16 weights may read activations as two bf16 terms */
     bool whole;     /* run the last layer of a prefill for all rows, as taps need it */
     bool cuts;      /* between layers the program may be cut */
+    bool branches;  /* a recall's sums of attention are a branch of the layer */
+    int sums_mark;  /* which ends with this mark */
     const struct tec_prefix_table *prefix;     /* device side; prefill and action */
     const struct tec_decode_table *decode;     /* device side; decode, packed */
     const struct tec_moves *moves;             /* device side; shift */

@@ -58,11 +58,9 @@ void tec_gpu_upload(struct tec_device *device, enum tec_stream stream, void *to,
     }
 }
 
-void tec_gpu_download(struct tec_device *device, enum tec_stream stream, void *to, const void *from,
-                      size_t size)
+static void download(struct tec_gpu *gpu, struct tec_gpu_stream *s, void *to, const void *from,
+                     size_t size)
 {
-    struct tec_gpu *gpu = (struct tec_gpu *)device;
-    struct tec_gpu_stream *s = &gpu->streams[stream];
     for (size_t at = 0, n; at < size && tec_gpu_use(gpu); at += n) {
         n = take_staging(gpu, s, size - at);
         if (!n)
@@ -76,4 +74,17 @@ void tec_gpu_download(struct tec_device *device, enum tec_stream stream, void *t
             return;
         memcpy((unsigned char *)to + at, place, n);
     }
+}
+
+void tec_gpu_download(struct tec_device *device, enum tec_stream stream, void *to, const void *from,
+                      size_t size)
+{
+    struct tec_gpu *gpu = (struct tec_gpu *)device;
+    download(gpu, &gpu->streams[stream], to, from, size);
+}
+
+void tec_gpu_fetch(struct tec_device *device, void *to, const void *from, size_t size)
+{
+    struct tec_gpu *gpu = (struct tec_gpu *)device;
+    download(gpu, &gpu->branch.s, to, from, size);
 }

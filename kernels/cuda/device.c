@@ -104,7 +104,7 @@ static int64_t workspace(const struct tec_device_options *options)
 {
     int64_t tickets = TEC_CUDA_TICKETS * (int64_t)sizeof(int);
     int64_t each = TEC_CUDA_PARTIALS + terms_size(options->index) + tickets + (int64_t)sizeof(int);
-    return (options->beside > 0 ? 2 : 1) * each;
+    return (1 + (options->beside > 0) + tec_gpu_branch_wanted(options)) * each;
 }
 
 static size_t scratch(int n, int head_dim)
@@ -156,25 +156,25 @@ static void set_overlap(struct tec_gpu_stream *s, int capability)
     s->overlap_loops = s->launch.overlap && wanted && strcmp(wanted, "loops") == 0;
 }
 
-/* The second stream yields to the first. */
-static cudaError_t create_stream(struct tec_gpu *gpu, enum tec_stream which, cudaStream_t *stream)
+/* The second stream and branches yield to the first. */
+static cudaError_t create_stream(struct tec_gpu *gpu, const struct tec_gpu_stream *s,
+                                 cudaStream_t *stream)
 {
     int least = 0, greatest = 0;
     cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
     if (error != cudaSuccess)
         return error;
-    if (which == TEC_STREAM_MAIN)
-        return cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, greatest);
-    return gpu->green ? tec_gpu_green_stream(gpu->green, stream, least)
-                      : cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, least);
+    if (s == &gpu->streams[TEC_STREAM_BESIDE] && gpu->green)
+        return tec_gpu_green_stream(gpu->green, stream, least);
+    return cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking,
+                                        s == &gpu->streams[TEC_STREAM_MAIN] ? greatest : least);
 }
 
-static cudaError_t make_stream(struct tec_gpu *gpu, enum tec_stream which, int capability)
+static cudaError_t make_stream(struct tec_gpu *gpu, struct tec_gpu_stream *s, int capability)
 {
-    struct tec_gpu_stream *s = &gpu->streams[which];
-    cudaError_t error = create_stream(gpu, which, &s->stream);
+    cudaError_t error = create_stream(gpu, s, &s->stream);
     if (error == cudaSuccess)
-        error = create_stream(gpu, which, &s->body);
+        error = create_stream(gpu, s, &s->body);
     if (error == cudaSuccess)
         error = make_memory(s, (size_t)terms_size(gpu->index));
     s->launch.stream = s->stream;
@@ -186,6 +186,18 @@ static cudaError_t make_stream(struct tec_gpu *gpu, enum tec_stream which, int c
                ? error
                : cudaDeviceGetAttribute(&s->launch.processors, cudaDevAttrMultiProcessorCount,
                                         gpu->index);
+}
+
+/* Its kernels run in graphs of the main stream, which does not wait for this one: what was begun on
+ * it has ended here. A failure of that is remembered. */
+static cudaError_t make_branch(struct tec_gpu *gpu, int capability)
+{
+    cudaError_t error = make_stream(gpu, &gpu->branch.s, capability);
+    if (error == cudaSuccess)
+        error = tec_gpu_branch_create(&gpu->branch);
+    if (error == cudaSuccess && !tec_gpu_drain(gpu, &gpu->branch.s, "opening the device"))
+        error = cudaErrorUnknown;
+    return error;
 }
 
 static void drop_stream(struct tec_gpu_stream *s)
@@ -212,6 +224,10 @@ static void gpu_close(struct tec_device *device)
         (void)cudaSetDevice(gpu->index);
     for (int i = 0; i < gpu->n_streams && !gpu->hung; i++)
         drop_stream(&gpu->streams[i]);
+    if (gpu->branches && !gpu->hung) {
+        drop_stream(&gpu->branch.s);
+        tec_gpu_branch_destroy(&gpu->branch);
+    }
     tec_gpu_green_destroy(gpu->green, gpu->hung, device->heap);
     while (gpu->blocks) {
         struct tec_gpu_block *next = gpu->blocks->next;
@@ -237,7 +253,10 @@ static enum tec_status open_gpu(struct tec_gpu *gpu, const struct tec_device_opt
             what = "opening a green context (TECTUM_CUDA_GREEN)";
     }
     for (int i = 0; i < gpu->n_streams && error == cudaSuccess; i++)
-        error = make_stream(gpu, (enum tec_stream)i, capability);
+        error = make_stream(gpu, &gpu->streams[i], capability);
+    gpu->branches = tec_gpu_branch_wanted(options);
+    if (gpu->branches && error == cudaSuccess)
+        error = make_branch(gpu, capability);
     if (error != cudaSuccess) {
         tec_gpu_fail(gpu, error, what, NULL);
         return tec_device_failure(&gpu->base, err);
@@ -361,6 +380,7 @@ const struct tec_device_kind tec_device_kind_cuda = {.name = "cuda",
                                                      .layout = layout,
                                                      .lanes = lanes,
                                                      .workspace = workspace,
+                                                     .branches = tec_gpu_branch_wanted,
                                                      .scratch = scratch,
                                                      .open = gpu_open,
                                                      .close = gpu_close,
@@ -370,6 +390,7 @@ const struct tec_device_kind tec_device_kind_cuda = {.name = "cuda",
                                                      .address = address_of,
                                                      .upload = tec_gpu_upload,
                                                      .download = tec_gpu_download,
+                                                     .fetch = tec_gpu_fetch,
                                                      .compile = tec_gpu_compile,
                                                      .discard = tec_gpu_discard,
                                                      .replay = tec_gpu_replay,

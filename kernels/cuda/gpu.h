@@ -27,11 +27,21 @@ struct tec_gpu_stream {
     unsigned long long sequence;
 };
 
+/* What the branches of captures of the main stream run on: a stream of its own with scratch of its
+ * own, and the events at which a branch leaves that stream and comes back. Copies that do not wait
+ * for the main stream run on it, too: nothing else does but while captures are made. */
+struct tec_gpu_branch {
+    struct tec_gpu_stream s;
+    cudaEvent_t leaves, comes;
+};
+
 struct tec_gpu_green;
 
 struct tec_gpu {
     struct tec_device base;
     struct tec_gpu_stream streams[TEC_STREAM_COUNT];
+    struct tec_gpu_branch branch; /* where `branches` */
+    bool branches;
     struct tec_gpu_green *green; /* the second stream's share of the multiprocessors; NULL: all */
     int n_streams, index;
     struct tec_team *team; /* NULL: one stream. Its second lane drives the other */
@@ -52,6 +62,17 @@ void tec_gpu_fail(struct tec_gpu *gpu, cudaError_t error, const char *what, cons
 
 /* Make the device current on this thread; false: the device has failed, now or before. */
 bool tec_gpu_use(struct tec_gpu *gpu);
+
+/* branch.c. Whether options ask for branches, which TECTUM_CUDA_BRANCH=0 in the environment
+ * switches off: no device has run them yet. */
+bool tec_gpu_branch_wanted(const struct tec_device_options *options);
+/* Its events; the stream is made before. */
+cudaError_t tec_gpu_branch_create(struct tec_gpu_branch *branch);
+void tec_gpu_branch_destroy(struct tec_gpu_branch *branch);
+/* While `s` is captured: the branch goes on behind all that is on it, and it behind all of the
+ * branch. Kernels behind either begin when what is in front has ended. */
+cudaError_t tec_gpu_branch_leave(struct tec_gpu_branch *branch, struct tec_gpu_stream *s);
+cudaError_t tec_gpu_branch_join(struct tec_gpu_branch *branch, struct tec_gpu_stream *s);
 
 /* Until everything on the stream has ended, by asking again and again; false: it has failed. */
 bool tec_gpu_drain(struct tec_gpu *gpu, struct tec_gpu_stream *s, const char *what);
@@ -82,6 +103,7 @@ void tec_gpu_upload(struct tec_device *device, enum tec_stream stream, void *to,
                     size_t size);
 void tec_gpu_download(struct tec_device *device, enum tec_stream stream, void *to, const void *from,
                       size_t size);
+void tec_gpu_fetch(struct tec_device *device, void *to, const void *from, size_t size);
 enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *err);
 void tec_gpu_discard(struct tec_capture *capture);
 void tec_gpu_replay(struct tec_device *device, const struct tec_capture *capture,

@@ -1,8 +1,10 @@
 /* graph.c - a recorded list becomes one CUDA Graph: every command's kernels are captured on the
  * list's stream; a loop is a conditional node, so that k steps are one launch. Marks and the end
- * are kernels that write where the host looks. Of a capture that is timed a kernel behind each
- * command's, in loops too, writes the clock. While it is captured an NVTX range with its label is
- * around each command, for profilers that map a graph's nodes to where they come from. */
+ * are kernels that write where the host looks. A branch is captured on a stream of its own between
+ * two events, so that the graph has both ways side by side. Of a capture that is timed a kernel
+ * behind each command's, in loops too, writes the clock. While it is captured an NVTX range with
+ * its label is around each command, for profilers that map a graph's nodes to where they come from.
+ */
 #include "kernels/cuda/control.h"
 #include "kernels/cuda/gpu.h"
 
@@ -39,7 +41,9 @@ struct recorder {
     struct tec_gpu_graph *graph;
     const struct tec_capture_step *open;
     cudaGraphConditionalHandle handle;
-    bool overlap; /* outside of loops */
+    bool overlap;                  /* outside of loops */
+    struct tec_gpu_branch *branch; /* NULL: it is captured where it stands */
+    bool away;                     /* the branch has left and has not come back */
     int nodes;
     const char *label, *what; /* of the command in progress */
 };
@@ -160,6 +164,45 @@ static int record_kernels(struct recorder *r, const struct tec_capture *capture,
     return n ? n : 1;
 }
 
+static cudaError_t join(struct recorder *r)
+{
+    bool away = r->away;
+    r->away = false;
+    r->launch = &r->s->launch;
+    return away ? tec_gpu_branch_join(r->branch, r->s) : cudaSuccess;
+}
+
+/* To the stream that the command is captured on. */
+static cudaError_t turn_to(struct recorder *r, const struct tec_capture_step *c)
+{
+    bool branches = c->branch && r->branch && !r->open;
+    cudaError_t error = cudaSuccess;
+    r->launch = &r->s->launch;
+    if (c->joins || (c->kind != TEC_RUN && !branches))
+        error = join(r);
+    if (error != cudaSuccess || !branches)
+        return error;
+    r->launch = &r->branch->s.launch;
+    if (r->away)
+        return cudaSuccess;
+    r->away = true;
+    return tec_gpu_branch_leave(r->branch, r->s);
+}
+
+/* Start command `at`, and those that go with it; how many commands that were: *n. */
+static cudaError_t record_one(struct recorder *r, const struct tec_capture *capture, int at, int *n)
+{
+    const struct tec_capture_step *c = &capture->commands[at];
+    cudaError_t error = turn_to(r, c);
+    *n = 1;
+    if (error != cudaSuccess)
+        return error;
+    if (c->kind != TEC_RUN)
+        return record_control(r, c);
+    *n = record_kernels(r, capture, at);
+    return r->launch->error;
+}
+
 static cudaError_t record_all(struct recorder *r, const struct tec_capture *capture)
 {
     cudaError_t error = cudaSuccess;
@@ -167,18 +210,14 @@ static cudaError_t record_all(struct recorder *r, const struct tec_capture *capt
     for (int i = -TEC_STAMPS_BEFORE; i < 0; i++)
         note_time(r, capture, i);
     for (int i = 0, n; i < capture->n && error == cudaSuccess; i += n) {
-        n = 1;
-        if (capture->commands[i].kind == TEC_RUN) {
-            n = record_kernels(r, capture, i);
-            error = r->launch->error;
-        } else {
-            error = record_control(r, &capture->commands[i]);
-        }
+        error = record_one(r, capture, i, &n);
         if (error == cudaSuccess) {
             note_time(r, capture, i);
             error = r->launch->error;
         }
     }
+    if (error == cudaSuccess)
+        error = join(r);
     if (error != cudaSuccess)
         return error;
     r->label = "the end";
@@ -268,16 +307,18 @@ enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *e
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a graph");
     if (!tec_gpu_use(gpu))
         return tec_device_failure(capture->device, err);
-    struct recorder r = {.s = s, .launch = &s->launch, .graph = compiled};
+    bool branches = gpu->branches && capture->stream == TEC_STREAM_MAIN;
+    struct recorder r = {
+        .s = s, .launch = &s->launch, .graph = compiled, .branch = branches ? &gpu->branch : NULL};
     cudaGraph_t graph = NULL;
-    s->launch.kernels = 0;
+    s->launch.kernels = gpu->branch.s.launch.kernels = 0;
     s->launch.first = true;
     s->launch.stream = s->stream;
     cudaError_t error = record_there(&r, capture, &graph);
     if (graph)
         (void)cudaGraphDestroy(graph);
     capture->compiled = compiled;
-    capture->kernels = s->launch.kernels;
+    capture->kernels = s->launch.kernels + gpu->branch.s.launch.kernels;
     capture->nodes = r.nodes;
     if (error == cudaSuccess && tec_gpu_drain(gpu, s, "making a graph"))
         return TEC_OK;

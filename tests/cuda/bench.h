@@ -35,6 +35,8 @@ struct bench {
     int n_sides;
 };
 
+static bool bench_branches; /* devices that are opened have branches */
+
 /* As at the start of the process. */
 static inline void bench_clean(void)
 {
@@ -61,7 +63,7 @@ static inline enum tec_status bench_open(struct bench *b, int beside, int patien
                                          struct tec_error *err)
 {
     const struct tec_device_options options = {
-        .kind = "cuda", .beside = beside, .patience_ms = patience_ms};
+        .kind = "cuda", .beside = beside, .branches = bench_branches, .patience_ms = patience_ms};
     memset(b, 0, sizeof *b);
     tec_arena_init(&b->arena, &b->heap);
     TEC_TRY(tec_device_open(&b->device, &options, &b->heap, err));

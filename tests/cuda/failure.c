@@ -113,16 +113,41 @@ static void work(void *user)
     (void)bench_run(&b, &b.sides[1], 5, 4, 11, y[1], r);
 }
 
+/* A capture with a branch, and what is read in its middle. */
+static enum tec_status live_branch(struct tec_error *e)
+{
+    struct bench_side *s = &b.sides[0];
+    struct tec_capture *old = s->capture;
+    struct tec_replay r = {0};
+    TEC_TRY(tec_capture_begin(&s->capture, b.device, s->stream, &b.arena, e));
+    struct tec_capture *own = s->capture;
+    tec_capture_branch(own, true);
+    bench_copy(s, s->x, s->shifted, &s->counts->one, 1, COLS, "branch");
+    tec_capture_branch(own, false);
+    bench_copy(s, s->x, s->y, &s->counts->rows, ROWS, COLS, "beside");
+    enum tec_status status = tec_capture_end(own, e);
+    s->capture = old;
+    if (status == TEC_OK)
+        tec_device_replay(b.device, own, &r);
+    tec_device_fetch(b.device, y[0], s->shifted, sizeof(float));
+    tec_capture_free(own);
+    return status == TEC_OK ? tec_device_failure(b.device, e) : status;
+}
+
 /* Open, take, record, and run both streams at once; the first thing that went wrong. */
 static enum tec_status live(struct tec_error *e)
 {
     struct tec_replay first, second = {0};
-    TEC_TRY(bench_open(&b, BESIDE, 0, e));
+    bench_branches = true;
+    enum tec_status opened = bench_open(&b, BESIDE, 0, e);
+    bench_branches = false;
+    TEC_TRY(opened);
     (void)tec_device_room(b.device);
     char address[32];
     (void)tec_device_address(b.device, address);
     TEC_TRY(bench_record(&b, &b.sides[0], e));
     TEC_TRY(bench_record(&b, &b.sides[1], e));
+    TEC_TRY(live_branch(e));
     for (int i = 0; i < 2; i++) {
         tec_device_fork(b.device, work, &second);
         (void)bench_run(&b, &b.sides[0], i, 3, 11, y[0], &first);

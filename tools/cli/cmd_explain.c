@@ -120,7 +120,7 @@ static enum tec_status print_graphs(struct tec_invocation *call,
 {
     struct tec_engine *engine = NULL;
     enum tec_measured_by by;
-    enum tec_status status = tec_measure_plan(&engine, &by, call, pipeline, err);
+    enum tec_status status = tec_measure_plan(&engine, &by, call, pipeline, false, err);
     if (status == TEC_OK)
         status = print_captures(call, engine, err);
     tec_engine_close(engine);

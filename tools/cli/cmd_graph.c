@@ -148,7 +148,7 @@ static enum tec_status predict(struct tec_invocation *call, const struct tec_pip
     struct tec_engine *engine = NULL;
     enum tec_measured_by by;
     TEC_TRY(tec_roofline_choose(&roofline, o->roofline, call->arena, call->heap, err));
-    TEC_TRY(tec_measure_plan(&engine, &by, call, pipeline, err));
+    TEC_TRY(tec_measure_plan(&engine, &by, call, pipeline, true, err));
     say_measured(call, pipeline, by);
     roofline.plan = engine->plan;
     enum tec_status status = tec_roofline_make(&roofline, call->arena, err);
@@ -167,7 +167,7 @@ static enum tec_status list_commands(struct tec_invocation *call,
 {
     struct tec_engine *engine = NULL;
     enum tec_measured_by by;
-    TEC_TRY(tec_measure_plan(&engine, &by, call, pipeline, err));
+    TEC_TRY(tec_measure_plan(&engine, &by, call, pipeline, false, err));
     say_measured(call, pipeline, by);
     tec_commands_print(engine, call->out);
     tec_engine_close(engine);
@@ -234,7 +234,7 @@ static enum tec_status take_commands(struct tec_drawing *d, struct tec_invocatio
     enum tec_measured_by by;
     char *text = NULL;
     size_t n = 0;
-    TEC_TRY(tec_measure_plan(&engine, &by, call, pipeline, err));
+    TEC_TRY(tec_measure_plan(&engine, &by, call, pipeline, false, err));
     FILE *out = open_memstream(&text, &n);
     if (out)
         tec_commands_print(engine, out);

@@ -59,10 +59,11 @@ enum tec_status tec_measure(struct tec_measured *out, enum tec_measured_by *by,
 
 enum tec_status tec_measure_plan(struct tec_engine **out, enum tec_measured_by *by,
                                  struct tec_invocation *call, const struct tec_pipeline *pipeline,
-                                 struct tec_error *err)
+                                 bool branches, struct tec_error *err)
 {
     struct tec_engine_options options;
     TEC_TRY(options_of(&options, by, call, pipeline, err));
+    options.branches = branches;
     return tec_engine_plan(out, &options, call->heap, err);
 }
 

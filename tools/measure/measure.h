@@ -18,10 +18,11 @@ enum tec_status tec_measure(struct tec_measured *out, enum tec_measured_by *by,
                             struct tec_invocation *call, const struct tec_pipeline *pipeline,
                             struct tec_diagnostics *found, struct tec_error *err);
 
-/* The captures themselves, with nothing behind their addresses; tec_engine_close. */
+/* The captures themselves, with nothing behind their addresses; tec_engine_close. `branches`: those
+ * with a branch, too, where the device runs none. */
 enum tec_status tec_measure_plan(struct tec_engine **out, enum tec_measured_by *by,
                                  struct tec_invocation *call, const struct tec_pipeline *pipeline,
-                                 struct tec_error *err);
+                                 bool branches, struct tec_error *err);
 
 /* "6.12 GiB: weights 5.96 GiB, KV 150 MiB, ..." in the arena; NULL when it is full. */
 const char *tec_measure_text(const struct tec_byte_plan *bytes, struct tec_arena *arena);

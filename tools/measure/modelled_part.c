@@ -5,7 +5,7 @@
 
 /* What a call of a part works on. */
 struct call_facts {
-    bool is, in_loop;
+    bool is, in_loop, branch, joins;
     enum tec_stage stage;
     const char *label;
     struct tec_cost cost;
@@ -23,6 +23,11 @@ struct modelling {
     struct tec_cost cost;
     const struct call_facts *first;
     int starts; /* so far */
+    /* A branch that has not ended, in a stage: us of what is beside it and of its own, and of both
+     * as a share of the device that they fill; today's, and with changes. */
+    bool away;
+    enum tec_stage stage;
+    double ways[2][2], filled[2];
 };
 
 /* Counts are the visitor's: they are copied where they are not the last call's. */
@@ -49,6 +54,8 @@ static void take_call(void *user, const struct tec_call_work *work)
     c->label = work->call->label;
     c->cost = work->cost;
     c->counts = m->counts;
+    c->branch = work->branch;
+    c->joins = work->joins;
 }
 
 /* The live rows of an attention, and the keys that they see. */
@@ -117,6 +124,45 @@ static void add_sum(struct tec_modelled_sum *sum, double us, double changed)
     sum->changed_us += changed;
 }
 
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* The share of the device's places for blocks that a start fills, on average over its waves. */
+static double filled(const struct modelling *m, const struct tec_grid_time *time)
+{
+    double places = (double)m->chip->processors * time->resident * time->waves;
+    double share = places > 0.0 ? (double)time->busy / places : 1.0;
+    return share < 1.0 ? share : 1.0;
+}
+
+static void take_way(struct modelling *m, const struct tec_grid_time *now,
+                     const struct tec_grid_time *then)
+{
+    bool own = m->first->branch;
+    m->ways[own][0] += now->us;
+    m->ways[own][1] += then->us;
+    m->filled[0] += now->us * filled(m, now);
+    m->filled[1] += then->us * filled(m, then);
+}
+
+/* The branch's end: the longer of both ways, and not less than both fill the device. */
+static void join(struct modelling *m)
+{
+    double us[2];
+    for (int i = 0; i < 2; i++)
+        us[i] = larger(larger(m->ways[0][i], m->ways[1][i]), m->filled[i]);
+    struct tec_modelled_sum *sums[] = {&m->out->sums[m->stage], &m->out->sums[TEC_STAGE_COUNT]};
+    for (int i = 0; m->away && i < 2; i++) {
+        sums[i]->us += us[0];
+        sums[i]->changed_us += us[1];
+    }
+    m->away = false;
+    memset(m->ways, 0, sizeof m->ways);
+    memset(m->filled, 0, sizeof m->filled);
+}
+
 static void take_grid(void *user, const struct tec_grid *grid)
 {
     static const struct tec_changes none = {false, false}, all = {true, true};
@@ -133,8 +179,10 @@ static void take_grid(void *user, const struct tec_grid *grid)
         k->time = now;
     k->us += now.us;
     k->changed_us += then.us;
-    add_sum(&m->out->sums[k->stage], now.us, then.us);
-    add_sum(&m->out->sums[TEC_STAGE_COUNT], now.us, then.us);
+    if (m->away)
+        take_way(m, &now, &then);
+    add_sum(&m->out->sums[k->stage], m->away ? 0.0 : now.us, m->away ? 0.0 : then.us);
+    add_sum(&m->out->sums[TEC_STAGE_COUNT], m->away ? 0.0 : now.us, m->away ? 0.0 : then.us);
 }
 
 /* How many commands a kernel does is known when it has been visited, so the first visit counts. */
@@ -189,8 +237,14 @@ enum tec_status tec_modelled_make(struct tec_modelled_part *out, const struct te
         m.first = &m.calls[i];
         if (!m.first->is)
             continue;
+        if (m.first->joins)
+            join(&m);
+        if (m.first->branch && !m.away)
+            m.stage = m.first->stage;
+        m.away |= m.first->branch;
         m.cost = cost_of(m.first, n);
         tec_grids_at(part->capture, i, &facts, take_grid, &m);
     }
+    join(&m);
     return m.failed ? tec_fail(err, TEC_NO_MEMORY, "no memory to model a part") : TEC_OK;
 }

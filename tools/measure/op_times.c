@@ -17,7 +17,8 @@ struct timed {
     struct tec_cost cost;
     enum tec_kernel_id kernel;
     bool rounded;
-    int64_t *ns; /* one time for each pass */
+    bool branch, joins; /* of a branch; behind its end */
+    int64_t *ns;        /* one time for each pass */
 };
 
 struct work {
@@ -86,6 +87,8 @@ static void take_call(void *user, const struct tec_call_work *c)
     call->stage = c->stage;
     call->cost = c->cost;
     call->kernel = TEC_KERNEL_COUNT;
+    call->branch = c->branch;
+    call->joins = c->joins;
     call->layer = layer_of(w, c->stage, c->call->label);
     call->item = item_of(w->out, c->stage, c->call->label);
     struct tec_op_time *item = &w->out->items[call->item];
@@ -162,6 +165,25 @@ static enum tec_status record(struct work *w, const struct tec_op_times_of *of,
     return TEC_OK;
 }
 
+/* All calls of a pass; of a branch and what is beside it the longer one. */
+static int64_t sum_of(const struct work *w, const struct tec_op_times_of *of, int pass)
+{
+    bool branches = tec_device_branches(of->plan->device) && of->part->stream == TEC_STREAM_MAIN;
+    int64_t sum = 0, ways[2] = {0, 0};
+    bool away = false;
+    for (int c = 0; c < w->n; c++) {
+        const struct timed *t = &w->calls[c];
+        if (away && t->joins) {
+            sum += ways[1] > ways[0] ? ways[1] : ways[0];
+            ways[0] = ways[1] = 0;
+            away = false;
+        }
+        away |= t->branch && branches;
+        *(away ? &ways[t->branch] : &sum) += t->ns[pass];
+    }
+    return sum + (ways[1] > ways[0] ? ways[1] : ways[0]);
+}
+
 static enum tec_status pass_stamped(struct work *w, const struct tec_op_times_of *of, int at,
                                     struct tec_error *err)
 {
@@ -173,7 +195,8 @@ static enum tec_status pass_stamped(struct work *w, const struct tec_op_times_of
     TEC_TRY(tec_device_failure(of->plan->device, err));
     TEC_TRY(tec_capture_times(w->stamped, w->stamped_ns, err));
     for (int c = 0; c < w->n; c++)
-        w->sum_ns[at] += w->calls[c].ns[at] = w->stamped_ns[w->calls[c].step];
+        w->calls[c].ns[at] = w->stamped_ns[w->calls[c].step];
+    w->sum_ns[at] = sum_of(w, of, at);
     return TEC_OK;
 }
 

@@ -24,7 +24,8 @@ struct tec_op_times {
     int n;
     struct tec_op_time items[TEC_OP_TIMES_ROOM]; /* a last one takes what is more */
     double launch_ns; /* of whole launches, taken in between: the lowest tenth of passes is below */
-    double sum_ns;    /* the same of all calls of a pass */
+    double sum_ns;    /* the same of all calls of a pass; of a branch that runs beside others the
+                       * longer of both */
 };
 
 /* One call: its layer counts how often its label came before in the same turn of its stage. */

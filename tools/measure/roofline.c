@@ -99,11 +99,16 @@ enum tec_status tec_roofline_choose(struct tec_roofline *r, const char *names,
     return TEC_OK;
 }
 
-static void add(const struct tec_roofline *r, struct tec_roofline_sum *sum,
-                const struct tec_cost *cost)
+static void add_work(struct tec_roofline_sum *sum, const struct tec_call_work *work)
 {
     sum->kernels++;
-    tec_cost_add(&sum->cost, cost);
+    sum->beside += work->branch;
+    tec_cost_add(&sum->cost, &work->cost);
+}
+
+static void add_us(const struct tec_roofline *r, struct tec_roofline_sum *sum,
+                   const struct tec_cost *cost)
+{
     for (int i = 0; i < r->n_peaks; i++)
         for (int b = 0; b < TEC_BOUNDS; b++)
             sum->us[i][b] += tec_roofline_us(r->peaks[i], cost, (enum tec_bound)b);
@@ -125,15 +130,50 @@ static struct tec_roofline_sum *op_of(struct tec_roofline_row *row, const char *
 struct visit {
     const struct tec_roofline *roofline;
     struct tec_roofline_row *stages; /* TEC_STAGE_COUNT + 1 rows */
+    bool away;                       /* a branch has begun and not ended, in that stage */
+    enum tec_stage stage;
+    struct tec_roofline_sum ways[2]; /* what is beside the branch, and the branch */
 };
+
+/* The branch's end: the longer of both ways, and not less than what all of their work takes. */
+static void join(struct visit *v)
+{
+    const struct tec_roofline *r = v->roofline;
+    struct tec_cost all = v->ways[0].cost;
+    tec_cost_add(&all, &v->ways[1].cost);
+    for (int i = 0; v->away && i < r->n_peaks; i++)
+        for (int b = 0; b < TEC_BOUNDS; b++) {
+            double us = larger(larger(v->ways[0].us[i][b], v->ways[1].us[i][b]),
+                               tec_roofline_us(r->peaks[i], &all, (enum tec_bound)b));
+            v->stages[v->stage].sum.us[i][b] += us;
+            v->stages[TEC_STAGE_COUNT].sum.us[i][b] += us;
+        }
+    v->away = false;
+    memset(v->ways, 0, sizeof v->ways);
+}
 
 static void take(void *user, const struct tec_call_work *work)
 {
-    const struct visit *v = user;
+    struct visit *v = user;
     struct tec_roofline_row *row = &v->stages[work->stage];
-    add(v->roofline, &row->sum, &work->cost);
-    add(v->roofline, op_of(row, work->call->label), &work->cost);
-    add(v->roofline, &v->stages[TEC_STAGE_COUNT].sum, &work->cost);
+    struct tec_roofline_sum *op = op_of(row, work->call->label);
+    if (work->joins)
+        join(v);
+    add_work(&row->sum, work);
+    add_work(op, work);
+    add_work(&v->stages[TEC_STAGE_COUNT].sum, work);
+    add_us(v->roofline, op, &work->cost);
+    if (work->branch && !v->away) {
+        v->away = true;
+        v->stage = work->stage;
+    }
+    if (v->away) {
+        add_work(&v->ways[work->branch], work);
+        add_us(v->roofline, &v->ways[work->branch], &work->cost);
+        return;
+    }
+    add_us(v->roofline, &row->sum, &work->cost);
+    add_us(v->roofline, &v->stages[TEC_STAGE_COUNT].sum, &work->cost);
 }
 
 struct tec_work_size tec_roofline_size(const struct tec_roofline *r,
@@ -161,7 +201,9 @@ static enum tec_status make_part(struct tec_roofline *r, const struct tec_plan_p
     for (int i = 0; i <= TEC_STAGE_COUNT; i++)
         rows[i] = (struct tec_roofline_row){
             .part = part, .stage = i < TEC_STAGE_COUNT ? tec_stage_names[i] : NULL};
-    tec_work_visit(r->plan, part, &size, take, &(struct visit){r, rows});
+    struct visit v = {.roofline = r, .stages = rows};
+    tec_work_visit(r->plan, part, &size, take, &v);
+    join(&v);
     int n = 0;
     for (int i = 0; i <= TEC_STAGE_COUNT; i++) {
         bool whole = i == TEC_STAGE_COUNT;

@@ -4,7 +4,9 @@
  *     time = sum over calls of max(FLOP / peak, bytes / bandwidth) + kernels x boundary
  *
  * Every call reads its weights from memory, also where a cache would still hold them: those of the
- * action are read again each step. Calls follow each other. */
+ * action are read again each step. Calls follow each other, but for a branch (tec_capture_branch):
+ * with the calls beside it, it takes as long as the longer of the two, and not less than all of
+ * their work together. */
 #ifndef TEC_TOOLS_MEASURE_ROOFLINE_H
 #define TEC_TOOLS_MEASURE_ROOFLINE_H
 
@@ -48,7 +50,7 @@ double tec_roofline_bounded_us(const struct tec_peak *peak, double us, int64_t k
 /* Sums over the calls of one label, of a stage or of a part. */
 struct tec_roofline_sum {
     const char *name;
-    int64_t kernels;
+    int64_t kernels, beside; /* calls; of them those of a branch */
     struct tec_cost cost;
     double us[TEC_MAX_PEAKS][TEC_BOUNDS]; /* by chosen machine */
 };

@@ -52,7 +52,8 @@ static bool has_own_calls(const struct tec_roofline_row *row)
 {
     enum tec_part_kind kind = row->part->kind;
     return has_batch(row) || kind == TEC_PART_SCORE || kind == TEC_PART_REMEMBER ||
-           (kind == TEC_PART_RECALL && strcmp(row->stage, "prefix") == 0);
+           ((kind == TEC_PART_RECALL || kind == TEC_PART_RECALL_BRANCH) &&
+            strcmp(row->stage, "prefix") == 0);
 }
 
 static void print_work(const struct tec_roofline *r, FILE *out)
@@ -90,8 +91,8 @@ static void print_times(const struct tec_roofline *r, int peak, FILE *out)
         double one = us[TEC_BOUND_ONE_TERM], two = us[TEC_BOUND_TWO_TERM];
         fprintf(out, "%-14s %-9s %9.3f %9.3f %9.3f %9.3f %9.3f  predicted\n", r->rows[i].part->name,
                 stage_of(&r->rows[i]), us[TEC_BOUND_PRODUCTS] / 1e3, one / 1e3,
-                tec_roofline_bounded_us(p, one, s->kernels) / 1e3, two / 1e3,
-                tec_roofline_bounded_us(p, two, s->kernels) / 1e3);
+                tec_roofline_bounded_us(p, one, s->kernels - s->beside) / 1e3, two / 1e3,
+                tec_roofline_bounded_us(p, two, s->kernels - s->beside) / 1e3);
     }
 }
 
@@ -164,8 +165,9 @@ static json_t *sum_json(const struct tec_roofline *r, const struct tec_roofline_
         json_t *bounds = json_object();
         for (int b = 0; b < TEC_BOUNDS; b++)
             json_object_set_new(bounds, tec_bound_names[b], json_real(s->us[i][b]));
-        json_object_set_new(bounds, "boundaries",
-                            json_real(tec_roofline_bounded_us(r->peaks[i], 0.0, s->kernels)));
+        json_object_set_new(
+            bounds, "boundaries",
+            json_real(tec_roofline_bounded_us(r->peaks[i], 0.0, s->kernels - s->beside)));
         json_object_set_new(us, r->peaks[i]->name, bounds);
     }
     return json_pack("{s:I, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:o}", "calls",

@@ -42,6 +42,7 @@ static bool computes(const struct shown *c, const struct tec_decl_node *n, int a
     case TEC_PART_SHIFT:
         return ring;
     case TEC_PART_RECALL:
+    case TEC_PART_RECALL_BRANCH:
         return n->kind == TEC_DECL_MEMORY_LOAD || prefill;
     case TEC_PART_REMEMBER:
         return n->kind == TEC_DECL_MEMORY_LOAD || n->kind == TEC_DECL_REMEMBER;
@@ -151,6 +152,8 @@ static const char *why_part(const struct shown *c)
                                 "a memory: a prompt of remembered segments; in %d pieces, between "
                                 "which keys and values come in",
                                 c->part->n_slices);
+    case TEC_PART_RECALL_BRANCH:
+        return "a memory: the same prompt in a piece a layer, its importance in a branch";
     case TEC_PART_REMEMBER:
         return "a memory: segments computed by themselves, to be kept";
     case TEC_PART_SCORE:

@@ -46,6 +46,10 @@ static void print_step(const struct tec_program *program, const struct tec_step 
 {
     if (step->cut)
         fputs("cut\n", out);
+    if (step->joins)
+        fputs("join\n", out);
+    if (step->branch)
+        fputs("branch ", out);
     switch (step->kind) {
     case TEC_STEP_CALL:
         print_call(program, &step->call, base, out);

@@ -57,13 +57,14 @@ static void print_row(const char *a, const char *b, const char *c, const char *d
 /* Print the compiled parts as a table beside the picture. */
 static void print_compiled(const struct tec_measured *m, FILE *out)
 {
-    char b[24], c[24], d[24];
+    char b[48], c[24], d[24];
     fputs("  compiled [shape=plain, fontsize=10, label=<<table border=\"0\" cellborder=\"1\" "
           "cellspacing=\"0\" cellpadding=\"4\" color=\"#b4b2a7\">",
           out);
     print_row("<b>part</b>", "<b>commands</b>", "<b>barriers</b>", "<b>activations</b>", out);
     for (int i = 0; i < m->parts; i++) {
-        snprintf(b, sizeof b, "%d", m->commands[i]);
+        snprintf(b, sizeof b, m->branch[i] ? "%d, of them %d in branches" : "%d", m->commands[i],
+                 m->branch[i]);
         snprintf(c, sizeof c, "%d", m->barriers[i]);
         print_row(m->part_names[i], b, c, tec_byte_text(d, (int64_t)m->activations[i]), out);
     }

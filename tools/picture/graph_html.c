@@ -144,7 +144,10 @@ static void print_compiled(const struct tec_measured *m, FILE *out)
     for (int i = 0; i < m->parts; i++) {
         fputs("<tr><td>", out);
         tec_graph_escape(m->part_names[i], out);
-        fprintf(out, "<td>%d<td>%d<td>%s</tr>\n", m->commands[i], m->barriers[i],
+        fprintf(out, "<td>%d", m->commands[i]);
+        if (m->branch[i])
+            fprintf(out, ", of them %d in branches", m->branch[i]);
+        fprintf(out, "<td>%d<td>%s</tr>\n", m->barriers[i],
                 tec_byte_text(text, (int64_t)m->activations[i]));
     }
     fputs("</table>\n<table><tr><th>memory<th>bytes</tr>\n", out);

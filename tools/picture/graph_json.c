@@ -36,6 +36,8 @@ json_t *tec_graph_compiled_json(const struct tec_measured *m)
                       "barriers", m->barriers[i], "activations", (json_int_t)m->activations[i]);
         if (m->slices[i])
             json_object_set_new(part, "slices", json_integer(m->slices[i]));
+        if (m->branch[i])
+            json_object_set_new(part, "branch", json_integer(m->branch[i]));
         json_array_append_new(parts, part);
     }
     return json_pack("{s:o, s:o}", "parts", parts, "bytes", bytes_json(m));
@@ -83,6 +85,8 @@ void tec_graph_text(const struct tec_drawing *d, FILE *out)
                 tec_byte_text(text, (int64_t)m->activations[i]));
         if (m->slices[i])
             fprintf(out, "  in %d slices", m->slices[i]);
+        if (m->branch[i])
+            fprintf(out, ", %d commands in branches", m->branch[i]);
         fputc('\n', out);
     }
     const struct {

@@ -65,9 +65,13 @@ void tec_graph_mermaid(const struct tec_drawing *d, FILE *out)
     const struct tec_measured *m = d->measured;
     if (m)
         fputs("  subgraph compiled\n", out);
-    for (int i = 0; m && i < m->parts; i++)
-        fprintf(out, "    p%d[\"%s<br>%d commands, %d barriers\"]:::node\n", i, m->part_names[i],
-                m->commands[i], m->barriers[i]);
+    for (int i = 0; m && i < m->parts; i++) {
+        char branch[32] = "";
+        if (m->branch[i])
+            snprintf(branch, sizeof branch, ", %d in branches", m->branch[i]);
+        fprintf(out, "    p%d[\"%s<br>%d commands%s, %d barriers\"]:::node\n", i, m->part_names[i],
+                m->commands[i], branch, m->barriers[i]);
+    }
     if (m)
         fputs("  end\n", out);
     fputs("  classDef input fill:#f4f4f1,stroke:#b4b2a7,color:#222\n"

@@ -22,6 +22,14 @@ static int barriers_of(const struct tec_program *program)
     return n;
 }
 
+static int branch_of(const struct tec_program *program)
+{
+    int n = 0;
+    for (int i = 0; i < program->n_steps; i++)
+        n += program->steps[i].branch;
+    return n;
+}
+
 /* All plans on a device that only measures: no weight is read, no memory is taken. *at: the chain
  * that failed. */
 static enum tec_status make_dry(struct tec_engine *e, int *at, struct tec_error *err)
@@ -88,14 +96,15 @@ static void add_plan(const struct tec_engine *e, int chain, struct tec_measured 
                                     : tec_arena_printf(arena, "%s/%s", name, part->name);
         out->commands[at] = tec_capture_commands(part->capture);
         out->barriers[at] = barriers_of(&part->program);
+        out->branch[at] = branch_of(&part->program);
         out->slices[at] = part->slices ? part->n_slices : 0;
         out->activations[at] = part->program.planned;
         out->captures += 1 + out->slices[at];
     }
 }
 
-/* The captures that the points of the pipeline's axes, and slices, make: not the two pieces a layer
- * of a memory's prompt, of which no point makes more or fewer. */
+/* The captures that the points of the pipeline's axes, and slices, make: not the pieces of a
+ * memory's prompt, of which no point makes more or fewer. */
 static int captures_of_points(const struct tec_engine *e, const struct tec_measured *m)
 {
     int n = m->captures;
@@ -103,6 +112,7 @@ static int captures_of_points(const struct tec_engine *e, const struct tec_measu
         for (int i = 0; i < e->chains[chain].plan->n_parts; i++) {
             const struct tec_plan_part *part = &e->chains[chain].plan->parts[i];
             n -= part->kind == TEC_PART_RECALL && part->slices ? part->n_slices : 0;
+            n -= part->kind == TEC_PART_RECALL_BRANCH ? 1 + part->n_slices : 0;
         }
     return n;
 }
@@ -231,6 +241,10 @@ static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
     if (!o->interpret)
         device->beside = tec_partition_lanes(o->pipeline, tec_device_threads(device));
     e->chains[0].spec.beside = device->beside > 0;
+    for (int i = 0; i < e->n_chains; i++) {
+        e->chains[i].spec.branches = o->branches;
+        device->branches |= !o->interpret && e->chains[i].spec.segments > 0;
+    }
     return measure(e, out, arena, err);
 }
 

@@ -40,6 +40,7 @@ struct tec_engine_options {
                           * it; 0: what takes some tenths of a second */
     bool forgets;        /* a memory begins empty and is kept nowhere */
     bool interpret;      /* see interpret.h */
+    bool branches;       /* plans of memories branch also where the device runs no branches */
     bool settles;        /* a memory's work is done before the next observation:
                           * runs repeat. Frames that nobody waits for alone */
     bool saturated;      /* frames follow each other; no next tick to miss */
@@ -149,6 +150,7 @@ struct tec_measured {
     int parts;
     const char *part_names[TEC_MEASURED_PARTS]; /* in `arena` */
     int commands[TEC_MEASURED_PARTS], barriers[TEC_MEASURED_PARTS];
+    int branch[TEC_MEASURED_PARTS]; /* of the commands, those of a branch */
     int slices[TEC_MEASURED_PARTS]; /* 0 = captured in one */
     size_t activations[TEC_MEASURED_PARTS];
 };

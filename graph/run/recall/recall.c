@@ -4,7 +4,9 @@
  * Runs on the frame thread in place of a prefill. Each layer is two captured pieces with the host
  * in between: the first places and computes keys and sums attention, then the selection chooses the
  * rows that go on, and the second piece computes only those. The choice is data in the row tables,
- * so no set of segments needs a capture of its own. Query rows come first in a table: a rule that
+ * so no set of segments needs a capture of its own. Where the device runs branches a layer is one
+ * piece, and the host chooses beside its second half, for the layer behind
+ * (doc/decisions/050). Query rows come first in a table: a rule that
  * scores by the query alone then sums the attention of the first rows only. */
 #include "graph/run/recall/recall.h"
 
@@ -75,6 +77,7 @@ enum tec_status tec_recall_create(struct tec_recall *out, struct tec_plan *plan,
 {
     *out = (struct tec_recall){.plan = plan,
                                .part = tec_plan_part(plan, TEC_PART_RECALL, 0),
+                               .branch = tec_plan_part(plan, TEC_PART_RECALL_BRANCH, 0),
                                .layers = plan->model->text.stack.layers,
                                .max_segments = plan->spec.segments - 1};
     if (!out->part)
@@ -266,14 +269,16 @@ static void note_set(struct tec_recall *r, int layer)
         r->source.known(r->source.self, layer, set);
 }
 
-static enum tec_status replay(struct tec_recall *r, int slice, struct tec_error *err)
+static enum tec_status replay(struct tec_recall *r, const struct tec_capture *piece,
+                              void (*marked)(void *user, int mark, int64_t now_ns),
+                              struct tec_error *err)
 {
     struct tec_plan *plan = r->plan;
-    struct tec_replay run = {0};
+    struct tec_replay run = {.marked = marked, .user = r};
     tec_device_upload(plan->device, r->part->stream, r->part->block.device, r->part->block.host,
                       r->part->block.size);
-    tec_device_replay(plan->device, r->part->slices[slice], &run);
-    if (slice == 0)
+    tec_device_replay(plan->device, piece, &run);
+    if (r->times.start == 0)
         r->times.start = run.start_ns;
     r->times.end = run.end_ns;
     return run.status != TEC_OK ? tec_device_failure(plan->device, err) : TEC_OK;
@@ -294,8 +299,8 @@ static void fill_sums(struct tec_recall *r, int layer)
     *t->n_ranges = TEC_SEGMENT_RANGES * r->in.n_segments;
 }
 
-/* Run the first piece of a layer: place kept KV, compute the keys of the rows that are left. */
-static enum tec_status run_keys(struct tec_recall *r, int layer, struct tec_error *err)
+/* Before a layer: what it places has come, and is listed. */
+static enum tec_status begin_layer(struct tec_recall *r, int layer, struct tec_error *err)
 {
     int64_t begin = tec_clock_now(&real);
     bool came = !r->source.wait || r->source.wait(r->source.self, layer);
@@ -307,10 +312,16 @@ static enum tec_status run_keys(struct tec_recall *r, int layer, struct tec_erro
     r->rows[layer] = r->n_rows[layer % 2];
     if (r->source.started)
         r->source.started(r->source.self, layer);
-    TEC_TRY(replay(r, 2 * layer, err));
-    if (r->watch)
-        r->watch(r->user, r, layer, false);
     return TEC_OK;
+}
+
+static void read_sums(struct tec_recall *r, size_t bytes)
+{
+    const struct tec_recall_table *t = &r->part->recall;
+    if (r->branches)
+        tec_device_fetch(r->plan->device, r->mass, t->mass, bytes);
+    else
+        tec_device_download(r->plan->device, r->part->stream, r->mass, t->mass, bytes);
 }
 
 /* Select the rows that continue past the keys of this layer. */
@@ -319,8 +330,7 @@ static enum tec_status choose(struct tec_recall *r, int layer, struct tec_error 
     const struct tec_recall_table *t = &r->part->recall;
     int64_t begin = tec_clock_now(&real);
     if (r->sums && r->mass != t->mass)
-        tec_device_download(r->plan->device, r->part->stream, r->mass, t->mass,
-                            (size_t)*t->n_summed * (size_t)t->ld_mass * sizeof(float));
+        read_sums(r, (size_t)*t->n_summed * (size_t)t->ld_mass * sizeof(float));
     memset(r->go_on, 0, (size_t)r->in.n * sizeof *r->go_on);
     memset(r->go_on + r->in.query, true, (size_t)(r->in.n - r->in.query));
     for (int g = 0; g < r->n_groups; g++) {
@@ -338,19 +348,60 @@ static enum tec_status choose(struct tec_recall *r, int layer, struct tec_error 
     return TEC_OK;
 }
 
+/* Choose, and list the rows that go on. */
+static enum tec_status go_on(struct tec_recall *r, int layer, struct tec_error *err)
+{
+    int from = layer % 2, to = (layer + 1) % 2;
+    bool masked = r->rules->code_mask && r->rules->selection == TEC_SELECTION_cacheblend &&
+                  layer >= r->rules->check;
+    TEC_TRY(choose(r, layer, err));
+    fill_rows(r, to, r->live, masked);
+    fill_take(r, from, to);
+    return TEC_OK;
+}
+
+static void tell_keys(const struct tec_recall *r, int layer)
+{
+    if (r->watch)
+        r->watch(r->user, r, layer, false);
+}
+
+/* Keys, the choice, the other half of the layer. */
+static enum tec_status run_halves(struct tec_recall *r, int layer, struct tec_error *err)
+{
+    struct tec_capture *const *halves = r->part->slices + (ptrdiff_t)2 * layer;
+    TEC_TRY(replay(r, halves[0], NULL, err));
+    tell_keys(r, layer);
+    if (layer + 1 == r->layers && !r->plan->spec.whole)
+        return TEC_OK;
+    TEC_TRY(go_on(r, layer, err));
+    return replay(r, halves[1], NULL, err);
+}
+
+/* In the middle of a layer that branches: its sums are there, its tables were uploaded. */
+static void sums_are_there(void *user, int mark, int64_t now_ns)
+{
+    struct tec_recall *r = user;
+    (void)mark, (void)now_ns;
+    tell_keys(r, r->choosing);
+    r->chosen = go_on(r, r->choosing, r->why);
+}
+
+static enum tec_status run_branching(struct tec_recall *r, int layer, struct tec_error *err)
+{
+    r->choosing = layer;
+    r->chosen = TEC_OK;
+    r->why = err;
+    TEC_TRY(replay(r, r->branch->slices[layer], sums_are_there, err));
+    if (layer + 1 == r->layers)
+        tell_keys(r, layer);
+    return r->chosen;
+}
+
 enum tec_status tec_recall_layer(struct tec_recall *r, int layer, struct tec_error *err)
 {
-    bool last = layer + 1 == r->layers;
-    TEC_TRY(run_keys(r, layer, err));
-    if (!last || r->plan->spec.whole) {
-        int from = layer % 2, to = (layer + 1) % 2;
-        bool masked = r->rules->code_mask && r->rules->selection == TEC_SELECTION_cacheblend &&
-                      layer >= r->rules->check;
-        TEC_TRY(choose(r, layer, err));
-        fill_rows(r, to, r->live, masked);
-        fill_take(r, from, to);
-        TEC_TRY(replay(r, 2 * layer + 1, err));
-    }
+    TEC_TRY(begin_layer(r, layer, err));
+    TEC_TRY(r->branches ? run_branching(r, layer, err) : run_halves(r, layer, err));
     if (r->source.ended)
         r->source.ended(r->source.self, layer);
     return TEC_OK;
@@ -411,6 +462,9 @@ enum tec_status tec_recall_start(struct tec_recall *r, const struct tec_recall_i
     r->source = *source;
     r->times = (struct tec_recall_times){0};
     r->importance.n_hops = 0;
+    r->branches = r->branch != NULL;
+    for (int g = 0; g < r->n_groups; g++) /* one that compares goes on with fewer rows at once */
+        r->branches &= !kind_of(r, g)->compares;
     return begin(r, err);
 }
 

@@ -81,6 +81,11 @@ struct tec_recall_times {
 struct tec_recall {
     struct tec_plan *plan;
     struct tec_plan_part *part;
+    const struct tec_plan_part *branch; /* the same with a layer's choice beside it; NULL: none */
+    bool branches;                      /* this run is that one's */
+    int choosing;                       /* its layer that runs */
+    enum tec_status chosen;             /* of the choice in that layer */
+    struct tec_error *why;              /* borrowed */
     int layers, max_segments;
     struct tec_recall_input in;
     int n_groups, ends[TEC_MAX_MEMORIES];

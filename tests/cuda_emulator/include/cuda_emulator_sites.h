@@ -13,6 +13,9 @@
 #define cudaDeviceGetStreamPriorityRange(...) \
     CUDA_EMULATOR_SITE(cudaDeviceGetStreamPriorityRange(__VA_ARGS__))
 #define cudaDriverGetVersion(...) CUDA_EMULATOR_SITE(cudaDriverGetVersion(__VA_ARGS__))
+#define cudaEventCreateWithFlags(...) CUDA_EMULATOR_SITE(cudaEventCreateWithFlags(__VA_ARGS__))
+#define cudaEventDestroy(...) CUDA_EMULATOR_SITE(cudaEventDestroy(__VA_ARGS__))
+#define cudaEventRecord(...) CUDA_EMULATOR_SITE(cudaEventRecord(__VA_ARGS__))
 #define cudaFree(...) CUDA_EMULATOR_SITE(cudaFree(__VA_ARGS__))
 #define cudaFreeHost(...) CUDA_EMULATOR_SITE(cudaFreeHost(__VA_ARGS__))
 #define cudaGetDeviceCount(...) CUDA_EMULATOR_SITE(cudaGetDeviceCount(__VA_ARGS__))
@@ -46,5 +49,6 @@
 #define cudaStreamQuery(...) CUDA_EMULATOR_SITE(cudaStreamQuery(__VA_ARGS__))
 #define cudaStreamUpdateCaptureDependencies(...) \
     CUDA_EMULATOR_SITE(cudaStreamUpdateCaptureDependencies(__VA_ARGS__))
+#define cudaStreamWaitEvent(...) CUDA_EMULATOR_SITE(cudaStreamWaitEvent(__VA_ARGS__))
 
 #endif
