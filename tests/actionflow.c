@@ -30,6 +30,8 @@ struct run {
     struct tec_ring_segment segments[STAGES];
     struct said said[MOST];
     int frame, flushed, evicted, copies, missed[MOST], cause[MOST];
+    struct tec_executor real; /* behind one that counts launches, forwards among them, and moves */
+    int launches, forwards, moves;
     int64_t in_flight[MOST];
     bool bad_slot;
 };
@@ -70,6 +72,7 @@ static void listen(void *self, const struct tec_event *e)
     struct run *r = self;
     bool forward = e->kind == TEC_EVENT_START && e->ring && e->ring->segments;
     if (forward) {
+        r->forwards++;
         r->launch = e->what;
         r->n_segments = e->n;
         memcpy(r->segments, e->ring->segments, (size_t)e->n * sizeof r->segments[0]);
@@ -102,6 +105,23 @@ static enum tec_status choose_depth(void *self, const struct tec_frame_view *vie
     return TEC_OK;
 }
 
+static void count_launch(void *self, struct tec_launch *launch)
+{
+    struct run *r = self;
+    r->launches++;
+    if (launch->kind == TEC_LAUNCH_packed)
+        r->moves += launch->packed.in.n_moves;
+    tec_executor_launch(&r->real, launch);
+}
+
+static struct tec_executor counting(struct run *r)
+{
+    struct tec_executor e = r->real = tec_executor_real(tiny.plan);
+    e.self = r;
+    e.launch = count_launch;
+    return e;
+}
+
 static void open_ring(const char *arch, bool bf16, int threads)
 {
     n_frames = strcmp(tap.device, "cpu") != 0 ? 16 : tiny_ring.stages > 8 ? MOST : 26;
@@ -129,7 +149,7 @@ static void play(struct run *r, int frames)
     struct tec_loop_options o = {.n_chains = 1,
                                  .chains = {{.in_frames = true,
                                              .plan = tiny.plan,
-                                             .executor = tec_executor_real(tiny.plan),
+                                             .executor = counting(r),
                                              .prefill_node = 0,
                                              .ring = "ring",
                                              .flushes = r->flushes}},
@@ -180,6 +200,8 @@ static void check_same(const struct run *r)
     CHECK(compared > 0);
     CHECK_INT(same, ==, compared);
     CHECK(!r->bad_slot);
+    CHECK_INT(r->launches, ==, r->forwards); /* keys move inside */
+    CHECK_INT(r->moves, ==, r->copies);
 }
 
 static int released(const struct run *r)
@@ -299,29 +321,39 @@ TEST(a_new_instruction_drops_or_keeps_what_is_in_flight)
 
 /* The token in the middle of one action becomes the end token, so that this action is broken
  * off. */
-TEST(an_early_end_token_breaks_an_action_off)
+static void end_early(bool moves)
 {
     static struct run run;
     int broken = 0;
     tiny_ring.stages = 4;
+    tiny_ring.shifts = moves;
     open_ring("pi05_causal", true, 1);
     observe_all();
     play_alone();
     tiny.model->text.eos = alone.said[6].tokens[1];
     run = (struct run){.flushes = true};
     play(&run, n_frames);
+    CHECK_INT(run.moves, ==, run.copies);
     for (int f = 0; f < n_frames - 3; f++) {
         bool ends = false;
         for (int i = 0; i < 3; i++)
             ends |= alone.said[f].tokens[i] == tiny.model->text.eos;
         broken += ends;
         CHECK_INT(run.said[f].whole, ==, !ends);
+        if (!ends)
+            CHECK(memcmp(run.said[f].tokens, alone.said[f].tokens, sizeof run.said[f].tokens) == 0);
         if (ends)
             CHECK_INT(run.cause[f + 3], ==, TEC_CAUSE_MODEL);
     }
     CHECK(broken > 0);
     tiny_close(&tiny);
     memset(&tiny_ring, 0, sizeof tiny_ring);
+}
+
+TEST(an_early_end_token_breaks_an_action_off)
+{
+    end_early(false);
+    end_early(true);
 }
 
 TAP_MAIN

@@ -7,7 +7,7 @@
 #include <math.h>
 
 static struct tec_actionflow suite;
-static int64_t frame[TEC_ACTIONFLOW_VARIANTS][4], prefill[3], decode[3], age[2], copy[1];
+static int64_t frame[TEC_ACTIONFLOW_VARIANTS][4], prefill[3], decode[3], age[2];
 
 static bool near(double a, double b)
 {
@@ -68,11 +68,9 @@ static struct tec_actionflow_cell *make_cell(void)
     }
     age[0] = 350000000;
     age[1] = 301000000;
-    copy[0] = 2000000;
     c->rows[TEC_ACTIONFLOW_SEQUENTIAL].prefill = samples(prefill, 3);
     c->rows[TEC_ACTIONFLOW_SEQUENTIAL].decode = samples(decode, 3);
     c->rows[TEC_ACTIONFLOW_ROTATE].age = samples(age, 2);
-    c->rows[TEC_ACTIONFLOW_COPY].copy = samples(copy, 1);
     tec_actionflow_sum(&suite);
     return c;
 }
@@ -138,6 +136,8 @@ TEST(a_frame_is_made_of_its_forwards_pieces)
     add_op(&f[TEC_ACTIONFLOW_ONE], TEC_STAGE_DECODE, "qkv", 7e6);
     add_op(&f[TEC_ACTIONFLOW_ONE], TEC_STAGE_DECODE, "next_token", 1e6);
     add_op(&f[TEC_ACTIONFLOW_FULL], TEC_STAGE_PREFIX, "qkv", 21e6);
+    add_op(&f[TEC_ACTIONFLOW_MOVED], TEC_STAGE_PREFIX, "qkv", 21e6);
+    add_op(&f[TEC_ACTIONFLOW_MOVED], TEC_STAGE_SHIFT, "shift", 2e6);
     CHECK(near(tec_actionflow_piece_ms(&suite, TEC_ACTIONFLOW_SEQUENTIAL, TEC_ACTIONFLOW_PICTURES),
                5.0));
     CHECK(near(tec_actionflow_piece_ms(&suite, TEC_ACTIONFLOW_SEQUENTIAL, TEC_ACTIONFLOW_PREFIX),

@@ -28,7 +28,7 @@ for field in machine commit command p50 p99 max actions_s age_ms prefill_ms deco
     device_copy_over_rotate gather_over_packed read_bytes_s bf16_flop_s intensity of_roof launch_ms; do
     grep -q "\"$field\"" "$json"; ok $? "the report has $field"
 done
-count '"forward": ' 5 "four forwards are taken apart, and the moves"
+count '"forward": ' 5 "five forwards are taken apart"
 for piece in pictures prefix decode head copies; do
     ! grep -q "\"$piece\": null" "$json"; ok $? "a frame's $piece are timed"
 done

@@ -91,7 +91,7 @@ def check_says_what_a_ring_comes_to():
     check("depth 4: 2 forwards a frame, an action comes from the observation 3 frames" in out, out)
     out = tectum("check", "--set", "resources.ring.shift=device_copy", "--set",
                  "resources.ring.pack=gather")
-    check("3 captures" in out and "copied on" in out and "reads a copy" in out, out)
+    check("2 captures" in out and "copied on" in out and "reads a copy" in out, out)
     out = tectum("check", "--set", "resources.ring.stages=1", "--set", "nodes.advance.max_tokens=1",
                  "--set", "capture.depth=[1]", "--set", "resources.action.shape=[1]")
     check("1 capture;" in out and "1 stage of" in out, out)
@@ -242,12 +242,12 @@ def a_picture_has_the_ring_and_its_launch():
         out = tectum("graph", "-T", language)
         check(all(w in out for w in words), language, out)
     out = tectum("graph", "-T", "dot", "--compiled", "--set", "resources.ring.shift=device_copy")
-    check(all(w in out for w in ("copied on after each forward", "packed", "decode.b6", "shift")))
+    check(all(w in out for w in ("copied on in each forward", "packed", "decode.b6")))
     rows = json.loads(tectum("graph", "--roofline", "h200", "--format", "json", "--set",
                              "resources.ring.shift=device_copy"))["rows"]
     check([(r["part"], r["stage"]) for r in rows] == [
-        ("packed", "pictures"), ("packed", "prefix"), ("packed", "decode"), ("packed", "all"),
-        ("decode.b6", "decode"), ("shift", "shift")], rows)
+        ("packed", "pictures"), ("packed", "prefix"), ("packed", "decode"), ("packed", "shift"),
+        ("packed", "all"), ("decode.b6", "decode"), ("decode.b6", "shift"), ("decode.b6", "all")], rows)
     check(all(r["decode"] == K - 1 for r in rows if r["part"] == "packed"))
 
 
@@ -282,7 +282,7 @@ def every_launch_is_measured_and_taken_back():
     copies = path("copy.costs")
     variant = ["--set", "resources.ring.shift=device_copy"]
     got = json_of("profile", "--frames", "3", "--rounds", "1", "-o", copies, *variant)
-    check(0 < got["copy_bytes_per_us"] <= 1e9 and len(got["variants"]) == 2 * K - 1)
+    check(got["copy_bytes_per_us"] == 1e9 and len(got["variants"]) == 2 * K - 1)
     got = json_of("profile", "--frames", "2", "--rounds", "1", "--set", "resources.ring.pack=gather")
     check(got["copy_bytes_per_us"] == 1e9)
     for file, more in ((costs, []), (copies, variant)):

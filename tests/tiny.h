@@ -33,7 +33,7 @@ static int tiny_patience_ms; /* 0: the device's own */
 static bool tiny_apart;      /* the action is a launch of its own */
 static struct {
     int stages; /* 0: no ring, but actions and language */
-    bool shifts, gathers, taps;
+    bool shifts, gathers, taps, interpret;
 } tiny_ring;
 
 static const char *const tiny_kv[] = {"obs", "lang"};
@@ -52,6 +52,7 @@ static inline struct tec_plan_spec tiny_spec(const struct tec_model *m)
                                       .new_tokens = tiny_ring.stages,
                                       .max_k = 1,
                                       .taps = tiny_ring.taps,
+                                      .interpret = tiny_ring.interpret,
                                       .n_batches = tiny_ring.stages > 1,
                                       .batches = {tiny_ring.stages - 1}};
     return (struct tec_plan_spec){.frame_tokens = m->n_slots * m->vision.tokens + TINY_TEXT,

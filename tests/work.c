@@ -220,7 +220,8 @@ TEST(a_packed_forward_is_a_prefill_and_a_row_of_each)
     close_ring();
 }
 
-/* Both ways the bytes of what is moved: in a shift the prefixes of three, one and two tokens. */
+/* The bytes of what is gathered, and both ways of what moves on: of four of five sequences their
+ * prefixes and none to three tokens, behind the attention of every layer. */
 TEST(copies_of_a_ring_are_counted)
 {
     struct stage_work plain[TEC_STAGE_COUNT], w[TEC_STAGE_COUNT];
@@ -232,16 +233,39 @@ TEST(copies_of_a_ring_are_counted)
     const struct tec_stack *t = &tiny.model->text.stack;
     int64_t n = 2 * tiny.model->vision.tokens + 5;
     int64_t token = (int64_t)2 * t->kv_heads * t->head_dim * t->layers * 4;
-    sum(TEC_PART_SHIFT, size, w);
-    CHECK_INT(w[TEC_STAGE_SHIFT].cost.kv_read, ==, (3 * n + 0 + 1 + 2) * token);
-    CHECK_INT(w[TEC_STAGE_SHIFT].cost.kv_written, ==, (3 * n + 0 + 1 + 2) * token);
-    CHECK_INT(w[TEC_STAGE_SHIFT].calls, ==, 2 * t->layers);
+    CHECK(!tec_plan_part(tiny.plan, TEC_PART_SHIFT, 0));
     sum(TEC_PART_PACKED, size, w);
+    CHECK_INT(w[TEC_STAGE_SHIFT].cost.kv_read, ==, (4 * n + 0 + 1 + 2 + 3) * token);
+    CHECK_INT(w[TEC_STAGE_SHIFT].cost.kv_written, ==, (4 * n + 0 + 1 + 2 + 3) * token);
+    CHECK_INT(w[TEC_STAGE_SHIFT].calls, ==, 2 * t->layers);
     CHECK_INT(w[TEC_STAGE_PREFIX].cost.kv_written - plain[TEC_STAGE_PREFIX].cost.kv_written, ==,
               (4 * n + 1 + 2 + 3) * token);
     CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==, products(&plain[TEC_STAGE_PREFIX]));
+    size.rows = STAGES - 1; /* the oldest one leaves */
+    sum(TEC_PART_PACKED, size, w);
+    CHECK_INT(w[TEC_STAGE_SHIFT].cost.kv_read, ==, (4 * n + 0 + 1 + 2 + 3) * token);
+    size.k = 1;
+    sum(TEC_PART_DECODE, size, w);
+    CHECK_INT(w[TEC_STAGE_SHIFT].cost.kv_read, ==, (3 * n + 1 + 2 + 3) * token);
     size.rows = STAGES;
     CHECK_INT(tec_work_check(tiny.plan, part(TEC_PART_PACKED), &size, &err), ==, TEC_INVALID);
+    close_ring();
+}
+
+TEST(interpreted_a_shift_is_a_launch_of_its_own)
+{
+    struct stage_work w[TEC_STAGE_COUNT];
+    struct tec_work_size size = {.pictures = 2, .text = 5, .rows = OTHERS};
+    tiny_ring.interpret = true;
+    open_ring(true, false, false);
+    const struct tec_stack *t = &tiny.model->text.stack;
+    int64_t n = 2 * tiny.model->vision.tokens + 5;
+    int64_t token = (int64_t)2 * t->kv_heads * t->head_dim * t->layers * 4;
+    sum(TEC_PART_SHIFT, size, w);
+    CHECK_INT(w[TEC_STAGE_SHIFT].cost.kv_read, ==, (3 * n + 0 + 1 + 2) * token);
+    CHECK_INT(w[TEC_STAGE_SHIFT].calls, ==, 2 * t->layers);
+    sum(TEC_PART_PACKED, size, w);
+    CHECK_INT(w[TEC_STAGE_SHIFT].calls, ==, 0);
     size.rows = 0;
     CHECK_INT(tec_work_check(tiny.plan, part(TEC_PART_SHIFT), &size, &err), ==, TEC_INVALID);
     close_ring();

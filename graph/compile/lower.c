@@ -15,6 +15,14 @@ struct tec_plan_part *tec_plan_add_part(struct tec_plan *p, enum tec_part_kind k
     return part;
 }
 
+/* Most moves inside a forward of rings: every sequence but those that leave, and the newest ones
+ * once more for requests. Interpreted they are a launch of their own. */
+static int most_shifts(const struct tec_plan_spec *s)
+{
+    bool moves = s->shifts && (s->stages > 1 || s->request_slots > 0);
+    return moves && !s->interpret ? s->rings * s->stages : 0;
+}
+
 static struct tec_lower context_of(struct tec_plan *p, struct tec_plan_part *part)
 {
     return (struct tec_lower){.program = &part->program,
@@ -183,6 +191,7 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
                                                                ? p->spec.prompt_tokens
                                                                : p->spec.unread,
                                              .gathers = p->spec.gathers,
+                                             .shifts = most_shifts(&p->spec),
                                              .words = p->used_words,
                                              .draws = p->spec.draws,
                                              .chooses = p->spec.trie_nodes > 0};
@@ -238,7 +247,8 @@ static enum tec_status lower_packed(struct tec_plan *p, struct tec_error *err)
                                              .max_pictures = s->rings * s->pictures,
                                              .scratch_slot = -1,
                                              .more_rows = s->rings * s->stages - 1,
-                                             .gathers = s->gathers};
+                                             .gathers = s->gathers,
+                                             .shifts = most_shifts(s)};
     const struct tec_decode_limits choice = {.batch = s->rings * s->stages, .max_tokens = 1};
     TEC_TRY(take_prefix(p, part, &part->block, &prefix, err));
     TEC_TRY(take_decode(p, part, &part->choice, &choice, err));
@@ -253,7 +263,7 @@ static enum tec_status lower_shift(struct tec_plan *p, struct tec_error *err)
     return lower_node(p, part, tec_lower_shift, TEC_MARK_SHIFT, err);
 }
 
-/* A ring's forwards, with a new sequence and without, and its moves. */
+/* A ring's forwards, with a new sequence and without; interpreted, its moves. */
 static enum tec_status lower_ring(struct tec_plan *p, struct tec_error *err)
 {
     if (!p->spec.apart)
@@ -263,7 +273,7 @@ static enum tec_status lower_ring(struct tec_plan *p, struct tec_error *err)
     for (int i = 0; i < p->spec.n_batches && !p->spec.request_slots; i++)
         TEC_TRY(lower_decode(p, p->spec.batches[i], false, err));
     bool copies = p->spec.stages > 1 || p->spec.request_slots > 0;
-    return p->spec.shifts && copies ? lower_shift(p, err) : TEC_OK;
+    return p->spec.shifts && p->spec.interpret && copies ? lower_shift(p, err) : TEC_OK;
 }
 
 /* Lowers a prompt of a memory's segments. Its pictures have a table of their own: their rows are

@@ -20,7 +20,7 @@ enum tec_part_kind {
     TEC_PART_VERIFY, /* one captured batch, of each request its next token and a draft's behind it
                       */
     TEC_PART_PACKED, /* of rings: prefills and a row of each sequence in flight */
-    TEC_PART_SHIFT,  /* a ring's: keys and values moved from stage to stage */
+    TEC_PART_SHIFT,  /* a ring's, interpreted: keys and values moved from stage to stage */
     TEC_PART_RECALL, /* a prompt of remembered segments, in pieces: two a layer */
     TEC_PART_RECALL_BRANCH, /* the same in one a layer, its importance in a branch: tables and
                              * activations are RECALL's */

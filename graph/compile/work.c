@@ -109,6 +109,16 @@ static int64_t visible_in_ring(const struct tec_plan *plan, const struct tec_wor
     return n * (prefix_rows(plan, size) + size->made) + n * (n + 1) / 2;
 }
 
+/* Sequences at stages first .. first + n - 1, of which each moves its prefix and a token a stage;
+ * one that has all its tokens then leaves. */
+static void count_moved(struct counting *c, const int *count, int first, int64_t n)
+{
+    int64_t most = c->plan->spec.stages > first ? c->plan->spec.stages - 1 - first : 0;
+    int64_t moved = n < most ? n : most;
+    put(c, count, moved, 0,
+        moved * (prefix_rows(c->plan, c->size) + c->size->made + first) + moved * (moved - 1) / 2);
+}
+
 static void count_prefix(struct counting *c)
 {
     const struct tec_plan *plan = c->plan;
@@ -145,6 +155,7 @@ static void count_prefix(struct counting *c)
     else
         put(c, t->last.count, 1 + others, rows + ring, rows + ring);
     put(c, t->moves.count, 1 + others, 0, rows + ring);
+    count_moved(c, t->shifts.count, 0, 1 + others);
     int64_t own =
         tec_model_asks(plan->model) || tec_model_denoises(plan->model) ? suffix : rows + suffix;
     put(c, t->suffix.count, suffix, suffix * own - unseen, own);
@@ -162,6 +173,7 @@ static void count_decode(struct counting *c)
         visible = visible_in_ring(c->plan, size);
     put(c, t->rows.count, size->rows, visible, visible);
     put(c, t->moves.count, size->rows, 0, visible);
+    count_moved(c, t->shifts.count, 1, size->rows);
 }
 
 static void count_packed(struct counting *c)
@@ -170,13 +182,9 @@ static void count_packed(struct counting *c)
     put(c, c->part->decode_device.rows.count, 1 + c->size->rows, 0, 0);
 }
 
-/* Tokens moved by a shift: the newest sequence holds its prefix, each older one a token more. */
 static void count_shift(struct counting *c)
 {
-    const struct tec_work_size *size = c->size;
-    int64_t n = size->rows;
-    put(c, c->part->moves_device.count, n, 0,
-        n * (prefix_rows(c->plan, size) + size->made) + n * (n - 1) / 2);
+    count_moved(c, c->part->moves_device.count, 0, c->size->rows);
 }
 
 /* The rows of the largest tree, `size->rows` of them: they see the prefix and what led to them. */
@@ -365,6 +373,15 @@ static bool is_last(const struct tec_plan_part *part, const struct tec_call *cal
     return false;
 }
 
+/* Keys that go a stage on: a part of its own, or behind each layer's attention. */
+static bool is_shift(const struct tec_plan_part *part, const struct tec_call *call)
+{
+    const int *count = call->args.move.count;
+    return call->op == TEC_OP_move_kv &&
+           (count == part->prefix_device.shifts.count ||
+            count == part->decode_device.shifts.count || count == part->moves_device.count);
+}
+
 /* Rows of pictures go through the tower; the rest of a part is what lies between its marks. */
 static enum tec_stage stage_of(const struct tec_plan *plan, const struct tec_plan_part *part,
                                const struct tec_call *call, bool after_prefill)
@@ -372,11 +389,11 @@ static enum tec_stage stage_of(const struct tec_plan *plan, const struct tec_pla
     const struct tec_tensor *t = tec_in(&part->program, call, 0);
     if (!t)
         t = tec_out(&part->program, call, 0);
+    if (is_shift(part, call))
+        return TEC_STAGE_SHIFT;
     if (part->kind == TEC_PART_DECODE || part->kind == TEC_PART_VERIFY ||
         part->kind == TEC_PART_SCORE)
         return TEC_STAGE_DECODE;
-    if (part->kind == TEC_PART_SHIFT)
-        return TEC_STAGE_SHIFT;
     if (part->kind == TEC_PART_ACTION)
         return TEC_STAGE_ACTION;
     const struct tec_prefix_table *table = &part->prefix_device;

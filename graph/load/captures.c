@@ -90,8 +90,6 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
         } else if (kv && kv->kind == TEC_RESOURCE_RING) {
             /* packed with the prefill, and decode alone; or decode alone */
             n += 1 + (node->pack_with.index >= 0 && kv->stages > 1);
-            bool copies = kv->stages > 1 || has_requests(p, node->chain);
-            n += copies && kv->shift == TEC_SHIFT_DEVICE_COPY;
             packed += node->pack_with.index >= 0;
         } else if (node->kind == TEC_DECL_REMEMBER) {
             continue; /* a part with its memory's */

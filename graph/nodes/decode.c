@@ -125,6 +125,7 @@ static void lower(struct tec_lower *l)
     const struct tec_reading r = {.space = l->space,
                                   .rows = &l->decode->rows,
                                   .moves = &l->decode->moves,
+                                  .shifts = &l->decode->shifts,
                                   .tap = l->taps ? "decode." : NULL,
                                   .tap_inside = true};
     struct tec_built b;

@@ -188,6 +188,16 @@ static void add_deep(struct tec_lower *l, int layer, int x)
     tec_lower_linear_rows(l, &w->matrix, l->deep[layer], x, &part, true, "deep");
 }
 
+/* Sequences of a ring go a stage on in this layer: nobody reads its slots any more. */
+static void shift(const struct tec_built *b, struct tec_kv_tensors kv)
+{
+    const struct tec_moves *shifts = b->text->shifts;
+    if (!shifts || !shifts->list)
+        return;
+    tec_lower_move(b->l, shifts, kv.k, kv.k, "shift");
+    tec_lower_move(b->l, shifts, kv.v, kv.v, "shift");
+}
+
 int tec_layers_rest(struct tec_built *b, int layer, struct tec_keys keys)
 {
     const struct tec_program_layer *of = &b->p->layers[layer];
@@ -199,6 +209,7 @@ int tec_layers_rest(struct tec_built *b, int layer, struct tec_keys keys)
     if (taps(b))
         tec_lower_tap(l, out, "%slayer%d.attn", b->text->tap, layer);
     tap_weights(b, &t, keys);
+    shift(b, keys.kv);
     tec_built_calls(b, of->attention + 1, of[1].first, false);
     if (!b->text->tower)
         add_deep(l, layer, tec_layers_rows(b, layer + 1));

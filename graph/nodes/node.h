@@ -59,7 +59,7 @@ struct tec_lower {
     int sums_mark;  /* which ends with this mark */
     const struct tec_prefix_table *prefix;     /* device side; prefill and action */
     const struct tec_decode_table *decode;     /* device side; decode, packed */
-    const struct tec_moves *moves;             /* device side; shift */
+    const struct tec_moves *moves;             /* device side; shift, interpreted */
     const struct tec_recall_table *recall;     /* device side; a prompt of remembered segments */
     const struct tec_remember_table *remember; /* device side; segments by themselves */
     const struct tec_score_table *score;       /* device side; score */
@@ -107,11 +107,12 @@ struct tec_reading {
     bool keys_only;                   /* the last layer computes keys and values alone */
     const struct tec_rows *last; /* the last layer goes on with these rows alone; NULL = with all */
     const int *last_row;         /* device: where they stand in `rows` */
-    const struct tec_moves *moves; /* attention reads l->gathered, after these; NULL = space */
-    const char *tap;               /* prefix of tap names, "prefix."; NULL = no taps here */
-    bool tap_inside;               /* what layers are made of, not only hidden states */
-    const int *units;              /* tensors of values whose rows are the identity's, [n_units];
-                                    * with taps: what each key weighs */
+    const struct tec_moves *moves;  /* attention reads l->gathered, after these; NULL = space */
+    const struct tec_moves *shifts; /* slots that move behind attention; NULL = none ever do */
+    const char *tap;                /* prefix of tap names, "prefix."; NULL = no taps here */
+    bool tap_inside;                /* what layers are made of, not only hidden states */
+    const int *units;               /* tensors of values whose rows are the identity's, [n_units];
+                                     * with taps: what each key weighs */
     int n_units;
 };
 
@@ -186,7 +187,7 @@ struct tec_encoding {
 };
 void tec_lower_encode(struct tec_lower *l, const struct tec_encoding *e);
 
-/* Keys or values from slots to slots, as the moves say; and those of all layers. */
+/* Keys or values from slots to slots, as the moves say; and those of all layers, as a part. */
 void tec_lower_move(struct tec_lower *l, const struct tec_moves *moves, int from, int to,
                     const char *label);
 void tec_lower_shift(struct tec_lower *l);

@@ -1,6 +1,7 @@
 /* packed.c - a ring's forward: the prefill of the newest sequence, and one row of each other that
  * is in flight, through the layers at once. Each sees the keys of its own sequence alone; the last
- * row of each makes its next token.
+ * row of each makes its next token. Where sequences move from stage to stage, each layer does it
+ * behind its attention.
  *
  * Rows stand in the order of the prefix table: pictures, prompt, then one a sequence. Only the last
  * row of each is needed behind the last layer's keys, so that layer goes on with those. */
@@ -14,6 +15,7 @@ void tec_lower_packed(struct tec_lower *l)
                                   .last = l->whole ? NULL : &t->last,
                                   .last_row = t->last_row,
                                   .moves = &t->moves,
+                                  .shifts = &t->shifts,
                                   .tap = "prefix.",
                                   .tap_inside = true};
     struct tec_built b;

@@ -1,4 +1,5 @@
-/* shift.c - keys and values of all layers from slots to slots: a ring whose sequences move. */
+/* shift.c - keys and values from slots to slots: a ring whose sequences move, and one that gathers.
+ * Each layer moves its own inside a forward; the interpreter has a part for those of all layers. */
 #include "graph/nodes/node.h"
 
 void tec_lower_move(struct tec_lower *l, const struct tec_moves *moves, int from, int to,

@@ -21,6 +21,13 @@ static void deal_moves(struct tec_dealer *d, void *table, const void *limits)
     moves->list = max ? tec_deal(d, (size_t)max, sizeof *moves->list) : NULL;
 }
 
+/* Behind attention; a table without any has no room for them. */
+static void deal_shifts(struct tec_dealer *d, struct tec_moves *shifts, int max)
+{
+    if (max)
+        deal_moves(d, shifts, &max);
+}
+
 static bool flows(const struct tec_model *model)
 {
     return tec_model_flows(model) || tec_model_denoises(model);
@@ -155,6 +162,7 @@ static void deal_prefix(struct tec_dealer *d, void *table, const void *of)
     size_t rows = limits->guided ? most * (size_t)m->flow.horizon : 0;
     t->previous = rows ? tec_deal(d, rows * (size_t)t->ld, sizeof(float)) : NULL;
     t->pulls = rows ? tec_deal(d, rows, sizeof(float)) : NULL;
+    deal_shifts(d, &t->shifts, limits->shifts);
 }
 
 static enum tec_status take_block(struct tec_table_block *block, struct tec_device *device,
@@ -389,6 +397,7 @@ static void deal_decode(struct tec_dealer *d, void *table, const void *of)
     t->seed = limits->draws ? tec_deal(d, (size_t)batch * 2, sizeof *t->seed) : NULL;
     t->place = limits->chooses ? tec_deal_ints(d, batch) : NULL;
     t->used = t->words ? tec_deal(d, (size_t)batch * (size_t)t->words, sizeof *t->used) : NULL;
+    deal_shifts(d, &t->shifts, limits->shifts);
 }
 
 static void fill_decode(void *table, const void *of)

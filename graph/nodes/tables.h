@@ -49,11 +49,12 @@ struct tec_prefix_table {
     int *n_before[TEC_MAX_TOWERS]; /* constant: rows before all patches; NULL = none */
     struct tec_rows prefix;        /* leading token, pictures' rows, text, a row of each other
                                     * sequence */
-    struct tec_rows last;   /* of those the last one of each sequence; sequences are prefix's */
-    int *last_row;          /* [last.max] where they stand in prefix */
-    struct tec_moves moves; /* what attention reads, into a place where it lies together */
-    struct tec_rows suffix; /* state rows of all observations, then their action rows, each over
-                             * its prefix and its part of the scratch; queries over scratch */
+    struct tec_rows last;    /* of those the last one of each sequence; sequences are prefix's */
+    int *last_row;           /* [last.max] where they stand in prefix */
+    struct tec_moves moves;  /* what attention reads, into a place where it lies together */
+    struct tec_moves shifts; /* of a ring whose sequences move: behind each layer's attention */
+    struct tec_rows suffix;  /* state rows of all observations, then their action rows, each over
+                              * its prefix and its part of the scratch; queries over scratch */
     /* Rows of a program's action as they see the prefix; of a flow's, its pictures, or the rest. */
     struct tec_rows asked, pictured, rest;
     struct tec_rows features; /* of a flow: the prefix's rows behind the text, which see all; their
@@ -96,7 +97,7 @@ struct tec_decode_table {
     int *waiting; /* [rows.max] tokens of a prompt of their own that are still to be read */
     int *forced;  /* [rows.max, max_forced] these, at the end of each row; NULL without */
     int max_forced;
-    struct tec_moves moves; /* as a prefix table's */
+    struct tec_moves moves, shifts; /* as a prefix table's */
     unsigned *used; /* [rows.max, words] bit set of the tokens in the text so far; NULL without */
     int words;
     float *temperature, *top_p; /* [rows.max]; NULL where nothing is ever drawn */
@@ -150,6 +151,7 @@ struct tec_prefix_limits {
     int more_rows;    /* rows of other sequences, one each, behind the prefix */
     int most;         /* observations; 0 = 1. The four sizes above are of all of them */
     bool gathers;     /* attention reads copies */
+    int shifts;       /* most moves behind each attention; 0 = there are none */
     bool knows;       /* rows of pictures may be an earlier prefill's */
 };
 
@@ -158,6 +160,7 @@ struct tec_decode_limits {
     int max_tokens; /* of a launch */
     int max_forced; /* tokens of a prompt of its own */
     bool gathers;   /* attention reads copies */
+    int shifts;     /* most moves behind each attention; 0 = there are none */
     int words;      /* of the set of tokens that were there before; 0 = none is kept */
     bool draws;     /* tokens may be drawn */
     bool chooses;   /* a request may be held to a list of texts */

@@ -167,7 +167,8 @@ static enum tec_status forward(struct ring_judge *j, const json_t *step, int tur
     const json_t *segments = json_object_get(step, "segments");
     struct sequence *of[TEC_MAX_STAGES];
     struct tec_row_state *rows[TEC_MAX_STAGES];
-    int n = (int)json_array_size(segments), tokens[TEC_MAX_STAGES], made[TEC_MAX_STAGES];
+    struct tec_ring_move moves[TEC_MAX_STAGES];
+    int n = (int)json_array_size(segments), tokens[TEC_MAX_STAGES];
     struct tec_replay replay = {0};
     if (n < 1 || n > j->stages)
         return tec_fail(err, TEC_MALFORMED, "step %d of the schedule has %d segments", turn, n);
@@ -186,11 +187,13 @@ static enum tec_status forward(struct ring_judge *j, const json_t *step, int tur
     struct tec_plan_part *part =
         tec_plan_part(j->plan, packed ? TEC_PART_PACKED : TEC_PART_DECODE, n);
     const struct tec_prefix_input *prefix = &of[0]->o;
-    const struct tec_ring_rows in = {.prefixes = &prefix, .rows = rows, .entering = 1, .n = n - 1};
+    struct tec_ring_rows in = {
+        .prefixes = &prefix, .rows = rows, .entering = packed, .n = n - packed, .moves = moves};
+    in.n_moves = j->plan->spec.shifts ? tec_launch_ring_moves(j->plan, rows, n, moves) : 0;
     if (packed)
         tec_launch_packed(j->plan, part, &in, tokens, &replay);
     else
-        tec_launch_decode(j->plan, part, rows, n, 1, tokens, made, &replay);
+        tec_launch_advance(j->plan, part, &in, tokens, &replay);
     tec_verify_replayed(j->pi->v, j->plan, &replay);
     TEC_TRY(tec_device_failure(j->pi->device, err));
     for (int i = 0; i < n; i++) {
@@ -200,20 +203,6 @@ static enum tec_status forward(struct ring_judge *j, const json_t *step, int tur
         of[i]->tokens[of[i]->made++] = tokens[i];
     }
     return TEC_OK;
-}
-
-static enum tec_status shift(struct ring_judge *j, struct tec_error *err)
-{
-    struct tec_ring_move moves[TEC_MAX_STAGES];
-    struct tec_replay replay = {0};
-    int n = 0;
-    for (int stage = j->stages - 1; stage > 0; stage--)
-        for (int i = 0; i < j->n; i++)
-            if (j->all[i].made == stage)
-                moves[n++] = (struct tec_ring_move){stage - 1, stage, j->all[i].rows + stage - 1};
-    if (n)
-        tec_launch_shift(j->plan, tec_plan_part(j->plan, TEC_PART_SHIFT, 0), moves, n, &replay);
-    return tec_device_failure(j->pi->device, err);
 }
 
 static enum tec_status run(struct ring_judge *j, const char *name, struct tec_error *err)
@@ -226,8 +215,6 @@ static enum tec_status run(struct ring_judge *j, const char *name, struct tec_er
     json_array_foreach((json_t *)(uintptr_t)schedule, at, step)
     {
         TEC_TRY(forward(j, step, (int)at, &wrong, err));
-        if (j->plan->spec.shifts)
-            TEC_TRY(shift(j, err));
     }
     tec_verify_report(j->pi->v, tec_arena_printf(j->pi->v->arena, "%s.schedule", name),
                       (double)wrong, 0.0, 0.0, wrong == 0 && at > 0, NULL, NULL);

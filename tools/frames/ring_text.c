@@ -34,7 +34,7 @@ static void print_ring(const struct tec_pipeline *p, const struct tec_decl_node 
     if (p->frame.sessions > 1)
         fprintf(out, " for each of %d sessions", p->frame.sessions);
     fprintf(out, "; sequences %s; %s; a new instruction %s\n",
-            r->shift == TEC_SHIFT_DEVICE_COPY ? "are copied on after each forward"
+            r->shift == TEC_SHIFT_DEVICE_COPY ? "are copied on in each forward"
                                               : "keep their slots",
             r->pack == TEC_PACK_GATHER ? "attention reads a copy of all keys"
                                        : "attention reads keys where they are",

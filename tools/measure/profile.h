@@ -15,9 +15,9 @@ enum {
 
 /* A launch that can be measured by itself. */
 struct tec_profile_variant {
-    enum tec_cost_kind kind; /* TEC_COST_KINDS: a ring's shift */
+    enum tec_cost_kind kind; /* TEC_COST_KINDS: segments to be kept */
     const char *node; /* of decode: the first node, because all decode nodes share captures. Of a
-                         ring: its launch's name, or "shift" */
+                         ring: its launch's name */
     bool ring;        /* a launch of the rings that share the model's plan */
     int enter;        /* PACKED: new sequences */
     bool lone;        /* a private prefill */
@@ -106,9 +106,8 @@ void tec_profile_keep(const struct tec_profile *p, struct tec_profile_variant *v
 void tec_profile_launch_ring(struct tec_profile *p, const struct tec_executor *x,
                              const struct tec_profile_variant *v, struct tec_replay *replay);
 
-/* Bytes that a ring copies one way in a microsecond, measured from its shifts. A ring that only
- * gathers copies inside its launches, so its rate is so high that copies take no time; 0 for a ring
- * without copies. */
+/* Bytes that a ring copies one way in a microsecond. It copies inside its launches, so the rate is
+ * so high that copies take no time beside them; 0 for a ring without copies. */
 double tec_profile_copy_rate(const struct tec_profile *p);
 
 /* The `.costs` form; free with json_decref, NULL without memory. */

@@ -91,7 +91,7 @@ static json_t *rows_json(const struct tec_profile *p, bool lone)
     json_t *rows = json_array();
     for (int i = 0; i < p->n_variants; i++) {
         const struct tec_profile_variant *v = &p->variants[i];
-        if (v->lone != lone || (v->kind == TEC_COST_KINDS && !v->memory))
+        if (v->lone != lone)
             continue;
         const char *each = kind_of_all(v);
         if (!each)
@@ -211,9 +211,6 @@ void tec_profile_print(const struct tec_profile *p, FILE *out)
             100.0 * busy_of(p, p->busy_ns), (double)p->wall_ns / 1e9, host, overhead_us(p),
             100.0 * busy_of(p, p->wall_ns - p->inside_ns));
     tec_energy_print(&p->energy, &p->energy_sum, "a turn of all variants", p->frames, NULL, 0, out);
-    if (p->opened.engine->plan->spec.shifts && tec_profile_copy_rate(p) > 0.0)
-        fprintf(out, "copies from stage to stage: %.2f GB/s, reading and writing\n",
-                tec_profile_copy_rate(p) / 1e3);
     if (p->spread_of && p->rounds > 1)
         fprintf(out, "the p50 of %d rounds differ by at most %.1f %% (%s%s%s)%s\n", p->rounds,
                 100.0 * p->spread, p->spread_of->node, *name_of(p->spread_of, text) ? " " : "",

@@ -1,7 +1,5 @@
-/* profile_ring.c - the launches of a ring, each number of rows by itself, and its copies. */
+/* profile_ring.c - the launches of a ring, each number of rows by itself, with its copies. */
 #include "tools/measure/profile.h"
-
-#include "graph/kv/stages.h"
 
 /* The rate of copies that are part of a launch, in bytes a microsecond: faster than any memory, so
  * that they take no time. */
@@ -15,9 +13,7 @@ static const struct tec_plan *plan_of(const struct tec_profile *p, int model)
 static bool add(struct tec_profile *p, int model, enum tec_cost_kind kind, int enter, int batch)
 {
     const struct tec_loop_chain *c = &tec_loop_settings(p->opened.engine->loop)->chains[model];
-    const char *name = kind == TEC_COST_PACKED   ? c->packed
-                       : kind == TEC_COST_DECODE ? c->alone
-                                                 : "shift";
+    const char *name = kind == TEC_COST_PACKED ? c->packed : c->alone;
     struct tec_profile_variant *v = &p->variants[p->n_variants];
     bool ok = tec_profile_add(p, kind, name, false, batch);
     v->model = model;
@@ -31,8 +27,8 @@ int tec_profile_ring_variants(const struct tec_profile *p)
     int n = 0;
     for (int i = 0; i < p->opened.engine->n_chains; i++) {
         const struct tec_plan_spec *s = &plan_of(p, i)->spec;
-        if (!p->opened.engine->chains[i].joins) /* packed, alone, and what moves keys */
-            n += s->rings * (s->rings * s->stages + 1) + s->rings * s->stages + 1;
+        if (!p->opened.engine->chains[i].joins) /* packed, and alone */
+            n += s->rings * (s->rings * s->stages + 1) + s->rings * s->stages;
     }
     return n;
 }
@@ -47,8 +43,6 @@ bool tec_profile_list_ring(struct tec_profile *p, int model)
             ok = ok && add(p, model, TEC_COST_PACKED, enter, r);
     for (int r = 1; r <= others; r++)
         ok = ok && add(p, model, TEC_COST_DECODE, 0, r);
-    if (s->shifts && s->stages > 1)
-        ok = ok && add(p, model, TEC_COST_KINDS, 0, 0);
     return ok;
 }
 
@@ -57,27 +51,12 @@ static const struct tec_prefix_input *prompt_of(const struct tec_profile *p, int
     return model ? &p->prompts[model] : &p->input.prefix;
 }
 
-static int64_t shifted_bytes(const struct tec_profile *p, int model)
-{
-    const struct tec_plan *plan = plan_of(p, model);
-    int64_t token = tec_kv_token_bytes(&plan->space.shape);
-    return token *
-           tec_stages_shifted(plan->spec.stages, tec_prefix_rows(plan, prompt_of(p, model)));
-}
-
 double tec_profile_copy_rate(const struct tec_profile *p)
 {
-    bool gathers = false;
+    bool copies = false;
     for (int i = 0; i < p->opened.engine->n_chains; i++)
-        gathers |= plan_of(p, i)->spec.gathers;
-    for (int i = 0; i < p->n_variants; i++)
-        if (p->variants[i].kind == TEC_COST_KINDS) {
-            double us = (double)tec_samples_at(&p->variants[i].samples, 0.5) / 1000.0;
-            double bytes = 2.0 * (double)shifted_bytes(p, p->variants[i].model);
-            double rate = us > 0.0 ? bytes / us : at_once;
-            return rate < at_once ? rate : at_once;
-        }
-    return gathers ? at_once : 0.0;
+        copies |= plan_of(p, i)->spec.gathers || plan_of(p, i)->spec.shifts;
+    return copies ? at_once : 0.0;
 }
 
 void tec_profile_launch_ring(struct tec_profile *p, const struct tec_executor *x,
@@ -85,9 +64,8 @@ void tec_profile_launch_ring(struct tec_profile *p, const struct tec_executor *x
 {
     const struct tec_plan *plan = plan_of(p, v->model);
     const struct tec_prefix_input *prefixes[TEC_MAX_STAGES];
-    int prefix = tec_prefix_rows(plan, prompt_of(p, v->model)), n = plan->spec.stages - 1;
-    int tokens[TEC_MAX_STAGES], made[TEC_MAX_STAGES];
     struct tec_ring_move moves[TEC_MAX_STAGES];
+    int prefix = tec_prefix_rows(plan, prompt_of(p, v->model)), tokens[TEC_MAX_STAGES];
     struct tec_launch launch = {
         .kind = TEC_LAUNCH_packed,
         .packed = {
@@ -96,13 +74,9 @@ void tec_profile_launch_ring(struct tec_profile *p, const struct tec_executor *x
     for (int i = 0; i < v->enter; i++)
         prefixes[i] = prompt_of(p, v->model);
     tec_launch_ring_full(plan, prefix, v->enter, v->batch, p->rows, p->list);
-    if (v->kind == TEC_COST_KINDS) {
-        tec_launch_ring_moves_full(prefix, n, moves);
-        launch = (struct tec_launch){.kind = TEC_LAUNCH_shift, .shift = {.moves = moves, .n = n}};
-    } else if (v->kind == TEC_COST_DECODE) {
-        launch = (struct tec_launch){
-            .kind = TEC_LAUNCH_decode,
-            .decode = {.rows = p->list, .n = v->batch, .k = 1, .tokens = tokens, .made = made}};
+    if (x->shifts) {
+        launch.packed.in.moves = moves;
+        launch.packed.in.n_moves = tec_launch_ring_moves(plan, p->list, v->enter + v->batch, moves);
     }
     launch.replay = *replay;
     tec_executor_launch(x, &launch);

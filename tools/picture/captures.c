@@ -146,7 +146,8 @@ static const char *why_part(const struct shown *c)
     case TEC_PART_PACKED:
         return "a ring: a new observation in one launch with those in flight";
     case TEC_PART_SHIFT:
-        return "a ring with shift = \"device_copy\": sequences move from stage to stage";
+        return "interpreted, a ring with shift = \"device_copy\": sequences move from stage to "
+               "stage";
     case TEC_PART_RECALL:
         return tec_arena_printf(c->arena,
                                 "a memory: a prompt of remembered segments; in %d pieces, between "

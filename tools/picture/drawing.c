@@ -108,7 +108,7 @@ static void add_resource(struct maker *m, const struct tec_decl_resource *r)
     case TEC_RESOURCE_RING:
         add_line(m, item, "%d stages of %d tokens", r->stages, r->tokens);
         add_line(m, item, "%s",
-                 r->shift == TEC_SHIFT_DEVICE_COPY ? "shift: copied on after each forward"
+                 r->shift == TEC_SHIFT_DEVICE_COPY ? "shift: copied on in each forward"
                                                    : "rotates: slots stay");
         if (r->pack == TEC_PACK_GATHER)
             add_line(m, item, "attention reads a copy");

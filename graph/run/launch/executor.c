@@ -95,13 +95,12 @@ static void run_score(struct tec_plan *plan, bool beside, struct tec_launch *l)
 static void run_packed(struct tec_plan *plan, bool beside, struct tec_launch *l)
 {
     const struct tec_ring_rows *in = &l->packed.in;
-    int made[TEC_MAX_STAGES];
     if (in->entering)
         tec_launch_packed(plan, part_of(plan, beside, TEC_PART_PACKED, 0), in, l->packed.tokens,
                           &l->replay);
     else
-        tec_launch_decode(plan, part_of(plan, beside, TEC_PART_DECODE, in->n), in->rows, in->n, 1,
-                          l->packed.tokens, made, &l->replay);
+        tec_launch_advance(plan, part_of(plan, beside, TEC_PART_DECODE, in->n), in,
+                           l->packed.tokens, &l->replay);
 }
 
 static void run_shift(struct tec_plan *plan, bool beside, struct tec_launch *l)
@@ -144,6 +143,7 @@ struct tec_executor tec_executor_real(struct tec_plan *plan)
                                  .ran = host ? tec_clock_process : NULL,
                                  .together = true,
                                  .verifies = true,
+                                 .shifts = plan->spec.shifts && !plan->spec.interpret,
                                  .launch = real_launch,
                                  .chunk = real_chunk};
 }

@@ -126,7 +126,8 @@ struct tec_verify_launch {
     int n;
 };
 
-/* One forward of rings: the prefills of new sequences, and a row of each other one.
+/* One forward of rings: the prefills of new sequences, and a row of each other one; with moves
+ * where the executor `shifts`.
  * `tokens` gets the next of each, in the order of the rows; the states are as after a decode. */
 struct tec_ring_launch {
     struct tec_ring_rows in;
@@ -161,6 +162,7 @@ struct tec_executor {
     struct tec_clock clock;
     bool together; /* several observations may be one launch */
     bool verifies; /* `verify` may be launched; false: requests advance by decode alone */
+    bool shifts;   /* keys of a ring move in its forwards; false: in launches behind them */
     /* Run it to its end. */
     void (*launch)(void *self, struct tec_launch *launch);
     /* The chunk that action node or prefix, the newest launch of its kind, has made of its

@@ -4,7 +4,8 @@
  * Frame thread; nothing allocates or blocks. A forward takes a sequence of each ring in and
  * advances all others by a token in the same matrix products, so the weights are read once for all.
  * Sequences differ by their spans only; with `gather` the spans point to a copy of what all rows
- * see, with `device_copy` a launch of its own moves each sequence up by a stage. */
+ * see, with `device_copy` each layer moves the sequences up by a stage behind its attention: the
+ * list of moves is in the forward's table. */
 #include "graph/run/launch/launch_ring.h"
 
 #include "graph/run/launch/launch_rows.h"
@@ -27,6 +28,15 @@ static void fill_packed_row(const struct tec_plan *plan, struct tec_plan_part *p
     t->last_row[seq] = at;
 }
 
+static void fill_moves(const struct tec_plan *plan, struct tec_moves *t,
+                       const struct tec_ring_move *moves, int n)
+{
+    *t->count = n;
+    for (int i = 0; i < n; i++)
+        t->list[i] = (struct tec_move){plan->prefixes.first[moves[i].from],
+                                       plan->prefixes.first[moves[i].to], moves[i].tokens};
+}
+
 static void fill(struct tec_plan *plan, struct tec_plan_part *part, const struct tec_ring_rows *in)
 {
     struct tec_prefix_table *t = &part->prefix;
@@ -46,6 +56,8 @@ static void fill(struct tec_plan *plan, struct tec_plan_part *part, const struct
         tec_fill_last(t, i, t->last_row[i]);
     for (int i = 0; plan->spec.gathers && i < n; i++)
         at = tec_fill_move(plan, &t->moves, &t->prefix, i, in->rows[i], at);
+    if (t->shifts.list)
+        fill_moves(plan, &t->shifts, in->moves, in->n_moves);
 }
 
 void tec_launch_packed(struct tec_plan *plan, struct tec_plan_part *part,
@@ -61,14 +73,23 @@ void tec_launch_packed(struct tec_plan *plan, struct tec_plan_part *part,
     }
 }
 
+/* Requests decode in the same part, and move nothing: between launches the list is empty. */
+void tec_launch_advance(struct tec_plan *plan, struct tec_plan_part *part,
+                        const struct tec_ring_rows *in, int *tokens, struct tec_replay *replay)
+{
+    struct tec_moves *shifts = &part->decode.shifts;
+    int made[TEC_MAX_STAGES];
+    if (shifts->list)
+        fill_moves(plan, shifts, in->moves, in->n_moves);
+    tec_launch_decode(plan, part, in->rows, in->n, 1, tokens, made, replay);
+    if (shifts->list)
+        *shifts->count = 0;
+}
+
 void tec_launch_shift(struct tec_plan *plan, struct tec_plan_part *part,
                       const struct tec_ring_move *moves, int n, struct tec_replay *replay)
 {
-    struct tec_moves *t = &part->moves;
-    *t->count = n;
-    for (int i = 0; i < n; i++)
-        t->list[i] = (struct tec_move){plan->prefixes.first[moves[i].from],
-                                       plan->prefixes.first[moves[i].to], moves[i].tokens};
+    fill_moves(plan, &part->moves, moves, n);
     tec_launch_upload(plan, part, &part->block);
     tec_device_replay(plan->device, part->capture, replay);
 }
@@ -126,10 +147,13 @@ void tec_launch_ring_full(const struct tec_plan *plan, int prefix, int enter, in
     }
 }
 
-void tec_launch_ring_moves_full(int prefix, int n, struct tec_ring_move *moves)
+int tec_launch_ring_moves(const struct tec_plan *plan, struct tec_row_state *const *rows, int n,
+                          struct tec_ring_move *moves)
 {
-    for (int i = 0; i < n; i++) {
-        int stage = n - 1 - i;
-        moves[i] = (struct tec_ring_move){stage, stage + 1, prefix + stage};
-    }
+    int stages = plan->spec.stages, count = 0;
+    for (int i = n - 1; i >= 0; i--)
+        if (rows[i]->region % stages + 1 < stages)
+            moves[count++] =
+                (struct tec_ring_move){rows[i]->region, rows[i]->region + 1, rows[i]->visible};
+    return count;
 }

@@ -5,7 +5,7 @@
 #include "graph/kv/stages.h"
 #include "graph/run/launch/launch.h"
 
-/* Tokens moved from one region to another. */
+/* Tokens moved from one region to another, from its first slot on. */
 struct tec_ring_move {
     int from, to, tokens;
 };
@@ -17,6 +17,10 @@ struct tec_ring_rows {
     const struct tec_prefix_input *const *prefixes; /* [entering] */
     struct tec_row_state *const *rows;              /* [entering + n]; n < stages of each ring */
     int entering, n;
+    /* Behind the attention of each layer, in order; a later one may overwrite what an earlier one
+     * has read. At most one to each region; n_moves <= stages of all rings. */
+    const struct tec_ring_move *moves; /* [n_moves] */
+    int n_moves;
 };
 
 /* Run PACKED; at least one enters. tokens[0 .. entering + n - 1] get the next token of each, states
@@ -24,7 +28,12 @@ struct tec_ring_rows {
 void tec_launch_packed(struct tec_plan *plan, struct tec_plan_part *part,
                        const struct tec_ring_rows *in, int *tokens, struct tec_replay *replay);
 
-/* Run SHIFT: n <= stages moves, in order; a later one may overwrite what an earlier one has read.
+/* Run DECODE for a token of each of n sequences; none enters. As above. */
+void tec_launch_advance(struct tec_plan *plan, struct tec_plan_part *part,
+                        const struct tec_ring_rows *in, int *tokens, struct tec_replay *replay);
+
+/* Run SHIFT, of an interpreted plan: n <= stages moves, in order; a later one may overwrite what an
+ * earlier one has read.
  */
 void tec_launch_shift(struct tec_plan *plan, struct tec_plan_part *part,
                       const struct tec_ring_move *moves, int n, struct tec_replay *replay);
@@ -43,8 +52,9 @@ void tec_launch_ring_full(const struct tec_plan *plan, int prefix, int enter, in
 /* The rows of a forward without prefills, of its point. */
 int tec_launch_ring_rows_of(const struct tec_plan_spec *spec, int point);
 
-/* Lists the moves after a forward of a full ring whose slots are stages: n moves, n < stages,
- * oldest first. The move from stage s holds its prefix and s tokens. */
-void tec_launch_ring_moves_full(int prefix, int n, struct tec_ring_move *moves);
+/* The moves with such a forward of n rows where a ring's regions are its stages: those of all
+ * sequences but the ones that leave, oldest first. Returns how many: moves [n]. */
+int tec_launch_ring_moves(const struct tec_plan *plan, struct tec_row_state *const *rows, int n,
+                          struct tec_ring_move *moves);
 
 #endif

@@ -113,7 +113,8 @@ double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state 
 }
 
 /* Forward `at` of a steady frame of the rings that share a plan, one of each of so many sessions,
- * and what is moved behind it. */
+ * and what is moved behind it: what is moved
+ * inside is part of its time. */
 static double forward_cost(const struct tec_loop *l, const struct tec_ring_state *first,
                            const int *depths, int sessions, int at, double q)
 {
@@ -139,7 +140,8 @@ static double forward_cost(const struct tec_loop *l, const struct tec_ring_state
     us += enter ? tec_loop_ring_cost(l, first, TEC_COST_PACKED,
                                      tec_launch_ring_point(s, enter, rows), q)
                 : tec_loop_ring_cost(l, first, TEC_COST_DECODE, rows, q);
-    return us + (s->shifts ? moved * tec_loop_ring_cost(l, first, TEC_COST_SHIFT, 0, q) : 0.0);
+    bool behind = s->shifts && (l->table || !first->chain->executor->shifts);
+    return us + (behind ? moved * tec_loop_ring_cost(l, first, TEC_COST_SHIFT, 0, q) : 0.0);
 }
 
 double tec_loop_rings_cost(const struct tec_loop *l, const int *depths, int sessions, double q)

@@ -3,7 +3,7 @@
  * each with a depth of its own; so do the rings that several sessions have.
  *
  * Slots: with rotation a sequence keeps the slot of its turn, and the ring turns by counting. With
- * shifting the slot is the stage, and tokens are moved after every forward, oldest first. */
+ * shifting the slot is the stage, and tokens move with every forward (ring_moves.c). */
 #include "graph/run/loop/acting.h"
 #include "graph/run/loop/measure.h"
 #include "graph/run/loop/ring_own.h"
@@ -104,8 +104,7 @@ void tec_rings_begin(struct tec_loop *l, int64_t episode)
     }
 }
 
-/* Places the sequence's next row: its newest token is the next input. */
-static void place(const struct tec_ring_state *ring, struct tec_ring_item *it)
+void tec_ring_place(const struct tec_ring_state *ring, struct tec_ring_item *it)
 {
     struct tec_row_state *row = &it->row;
     row->region = it->region;
@@ -121,15 +120,19 @@ static void place(const struct tec_ring_state *ring, struct tec_ring_item *it)
     row->token = it->stage > 0 ? it->tokens[it->stage - 1] : 0;
 }
 
-/* The newest sequence is what requests stand on. Where keys move it has no region that stays: they
- * get a copy, see next_copy. */
-static void open_prefix(struct tec_loop *l, const struct tec_ring_state *ring, int region)
+/* The newest sequence is what requests stand on. Where keys move it has no region that stays: those
+ * of this frame get a copy. */
+static void open_prefix(struct tec_loop *l, struct tec_ring_state *ring, int region)
 {
+    struct tec_kv_pool *pool = &ring->chain->plan->prefixes;
+    ring->copy = -1;
     if (tec_ring_spec(ring)->request_slots == 0)
         return;
     if (!keeps_regions(ring))
-        tec_kv_pool_pin(&ring->chain->plan->prefixes, region);
-    tec_loop_open_prefix(l, ring->chain, l->input, keeps_regions(ring) ? -1 : region);
+        tec_kv_pool_pin(pool, region);
+    else if (tec_ring_asked(l, ring->chain))
+        ring->copy = tec_kv_pool_take(pool);
+    tec_loop_open_prefix(l, ring->chain, l->input, keeps_regions(ring) ? ring->copy : region);
 }
 
 static void enter(struct tec_loop *l, struct tec_ring_state *ring)
@@ -146,7 +149,7 @@ static void enter(struct tec_loop *l, struct tec_ring_state *ring)
     memset(&it->row, 0, sizeof it->row);
     it->row.request = it->id;
     it->row.prefix = tec_prefix_rows(ring->chain->plan, o);
-    place(ring, it);
+    tec_ring_place(ring, it);
     if (tec_ring_spec(ring)
             ->apart) /* as a request's first row: it repeats its prompt's last token */
         it->row.token = o->ids[o->n_text - 1];
@@ -240,58 +243,6 @@ static struct tec_ring_state *ring_of(struct tec_loop *l, const struct tec_sched
     return &l->rings[it->of];
 }
 
-/* Slot to the next one, oldest first, so nothing is overwritten that is still to move. */
-static bool next_shift(struct tec_loop *l, struct tec_scheduled *it)
-{
-    struct tec_ring_state *ring = ring_of(l, it);
-    struct tec_ring_flight *f = &l->flight;
-    for (int i = 0; i < ring->n; i++) {
-        struct tec_ring_item *item = &ring->items[i];
-        f->moves[i] = (struct tec_ring_move){item->slot, item->slot + 1, tec_ring_stored(item)};
-        f->regions[i] = (struct tec_ring_move){ring->first + item->slot,
-                                               ring->first + item->slot + 1, f->moves[i].tokens};
-        item->slot++;
-        item->region++;
-        place(ring, item);
-    }
-    *it->launch =
-        (struct tec_launch){.kind = TEC_LAUNCH_shift, .shift = {.moves = f->regions, .n = ring->n}};
-    return ring->n > 0;
-}
-
-/* A copy of the sequence that has just entered, if a request of this frame is to stand on it. */
-static bool next_copy(struct tec_loop *l, struct tec_scheduled *it)
-{
-    struct tec_chain *c = it->chain;
-    bool asked = false;
-    for (int i = 0; i < l->n_live; i++)
-        asked |= tec_chain_of(l, &l->requests[i]) == c && !l->requests[i].stored &&
-                 (l->sessions < 2 || l->requests[i].session == l->tick->session);
-    if (!asked)
-        return false;
-    c->prefix.region = tec_kv_pool_take(&c->plan->prefixes);
-    l->flight.moves[0] =
-        (struct tec_ring_move){ring_of(l, it)->first, c->prefix.region, c->prefix.rows};
-    *it->launch =
-        (struct tec_launch){.kind = TEC_LAUNCH_shift, .shift = {.moves = l->flight.moves, .n = 1}};
-    return true;
-}
-
-static void settle_moves(struct tec_loop *l, struct tec_scheduled *it)
-{
-    const struct tec_launch *launch = it->launch;
-    int tokens = 0;
-    for (int i = 0; i < launch->shift.n; i++)
-        tokens += launch->shift.moves[i].tokens;
-    tec_loop_measure_ring(l, ring_of(l, it), TEC_COST_SHIFT, &launch->replay, tokens);
-    tec_ring_tell_copy(l, ring_of(l, it), l->flight.moves, launch->shift.n, &launch->replay);
-}
-
-const struct tec_scheduled_kind tec_scheduled_shift = {
-    .next = next_shift, .settle = settle_moves, .once = true};
-const struct tec_scheduled_kind tec_scheduled_copy = {
-    .next = next_copy, .settle = settle_moves, .once = true};
-
 static void add(struct tec_ring_flight *f, struct tec_ring_state *ring, int at)
 {
     f->ring[f->n] = ring;
@@ -332,7 +283,9 @@ static bool next_forward(struct tec_loop *l, struct tec_scheduled *it)
                                       .packed = {.in = {.prefixes = f->prefixes,
                                                         .rows = f->rows,
                                                         .entering = f->entering,
-                                                        .n = f->n - f->entering},
+                                                        .n = f->n - f->entering,
+                                                        .moves = f->regions,
+                                                        .n_moves = tec_ring_list_moves(l, it->of)},
                                                  .tokens = f->tokens}};
     return f->n > 0;
 }
@@ -357,12 +310,13 @@ static void settle_forward(struct tec_loop *l, struct tec_scheduled *it)
     struct tec_ring_flight *f = &l->flight;
     const struct tec_replay *r = &it->launch->replay;
     f->made = true;
+    f->end_ns = r->end_ns;
     tec_ring_tell_forward(l, f, r);
     account(l, f, r);
     for (int i = 0; i < f->n; i++) {
         struct tec_ring_item *item = f->item[i];
         item->tokens[item->stage++] = f->tokens[i];
-        place(f->ring[i], item);
+        tec_ring_place(f->ring[i], item);
     }
     tec_ring_tell_tokens(l, f, r->end_ns);
 }
@@ -449,18 +403,12 @@ static bool next_close(struct tec_loop *l, struct tec_scheduled *it)
 const struct tec_scheduled_kind tec_scheduled_close = {.next = next_close, .always = true};
 
 /* Behind a forward, of the rings that took part. */
-static void add_moves(struct tec_loop *l, int at)
+static void add_behind(struct tec_loop *l, int at)
 {
     for (int r = 0; r < l->flight.n_rings; r++) {
         const struct tec_ring_state *ring = l->flight.rings[r];
-        int of = (int)(ring - l->rings);
-        if (at >= ring->forwards)
-            continue;
-        if (tec_ring_enters(ring, at) && keeps_regions(ring))
-            tec_schedule_add(l, &tec_scheduled_copy, ring->chain, ring->who, of);
-        tec_schedule_add(l, &tec_scheduled_leave, ring->chain, ring->who, of);
-        if (tec_ring_spec(ring)->shifts)
-            tec_schedule_add(l, &tec_scheduled_shift, ring->chain, ring->who, of);
+        if (at < ring->forwards)
+            tec_ring_add_moves(l, ring, tec_ring_enters(ring, at));
     }
 }
 
@@ -489,7 +437,7 @@ void tec_rings_add(struct tec_loop *l, struct tec_chain *c)
         forwards = f->rings[r]->forwards > forwards ? f->rings[r]->forwards : forwards;
     for (int at = 0; at < forwards; at++) {
         tec_schedule_add(l, &tec_scheduled_forward, f->rings[0]->chain, f->rings[0]->who, at);
-        add_moves(l, at);
+        add_behind(l, at);
     }
     if (forwards > 0)
         tec_schedule_add(l, &tec_scheduled_close, c, f->rings[0]->who, 0);

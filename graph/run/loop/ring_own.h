@@ -32,6 +32,18 @@ static inline int tec_ring_stored(const struct tec_ring_item *it)
     return it->row.prefix + (it->stage > 0 ? it->stage - 1 : 0);
 }
 
+/* ring.c. Places a sequence's next row: its newest token is the next input. */
+void tec_ring_place(const struct tec_ring_state *ring, struct tec_ring_item *it);
+
+/* ring_moves.c: whether a request of this frame, of the session whose turn it is, is to stand on
+ * the prefix of a chain. */
+bool tec_ring_asked(const struct tec_loop *l, const struct tec_chain *c);
+/* Lists what forward `at` of the frame moves to flight.regions; returns how many moves. */
+int tec_ring_list_moves(struct tec_loop *l, int at);
+/* The items behind a forward of a ring: what has moved is told, or moves now; what is whole leaves.
+ */
+void tec_ring_add_moves(struct tec_loop *l, const struct tec_ring_state *ring, bool enters);
+
 /* ring_tell.c: what is done to keys and values of a ring, to one sequence of it; a forward, whose
  * replay it was; the tokens that it made. */
 void tec_ring_tell_kv(const struct tec_loop *l, const struct tec_ring_state *ring,
@@ -41,7 +53,7 @@ void tec_ring_tell_item(const struct tec_loop *l, const struct tec_ring_state *r
 void tec_ring_tell_forward(const struct tec_loop *l, const struct tec_ring_flight *f,
                            const struct tec_replay *r);
 void tec_ring_tell_tokens(const struct tec_loop *l, const struct tec_ring_flight *f, int64_t at_ns);
-/* A launch that moved keys. */
+/* Keys that were moved, by a launch of that time. */
 void tec_ring_tell_copy(const struct tec_loop *l, const struct tec_ring_state *ring,
                         const struct tec_ring_move *moves, int n, const struct tec_replay *r);
 

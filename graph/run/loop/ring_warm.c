@@ -13,14 +13,22 @@ struct warming {
 static int64_t run(const struct warming *w, int enter, int n)
 {
     struct tec_row_state rows[TEC_MAX_STAGES], *list[TEC_MAX_STAGES] = {NULL};
+    struct tec_ring_move moves[TEC_MAX_STAGES];
     int tokens[TEC_MAX_STAGES];
     tec_launch_ring_full(w->ring->chain->plan, w->prefix, enter, n, rows, list);
-    struct tec_launch launch = {
-        .kind = TEC_LAUNCH_packed,
-        .replay = {.samples = w->samples},
-        .packed = {.in = {.prefixes = w->prefixes, .rows = list, .entering = enter, .n = n},
-                   .tokens = tokens}};
-    tec_executor_launch(w->ring->chain->executor, &launch);
+    const struct tec_executor *e = w->ring->chain->executor;
+    int n_moves =
+        e->shifts ? tec_launch_ring_moves(w->ring->chain->plan, list, enter + n, moves) : 0;
+    struct tec_launch launch = {.kind = TEC_LAUNCH_packed,
+                                .replay = {.samples = w->samples},
+                                .packed = {.in = {.prefixes = w->prefixes,
+                                                  .rows = list,
+                                                  .entering = enter,
+                                                  .n = n,
+                                                  .moves = moves,
+                                                  .n_moves = n_moves},
+                                           .tokens = tokens}};
+    tec_executor_launch(e, &launch);
     const struct tec_replay *r = &launch.replay;
     return r->status == TEC_OK ? r->end_ns - r->start_ns : -1;
 }
@@ -57,17 +65,23 @@ static void warm_alone(const struct warming *w, int others)
     line(w, TEC_COST_DECODE, ends, ns);
 }
 
+/* The moves of a full ring, where they are launches of their own. */
 static void warm_shift(const struct warming *w)
 {
     const struct tec_chain *c = w->ring->chain;
-    int n = c->plan->spec.stages - 1;
+    const struct tec_plan_spec *s = &c->plan->spec;
+    struct tec_row_state rows[TEC_MAX_STAGES], *list[TEC_MAX_STAGES] = {NULL};
     struct tec_ring_move moves[TEC_MAX_STAGES];
-    struct tec_launch launch = {.kind = TEC_LAUNCH_shift, .shift = {.moves = moves, .n = n}};
-    tec_launch_ring_moves_full(w->prefix, n, moves);
+    struct tec_launch launch = {.kind = TEC_LAUNCH_shift, .shift = {.moves = moves}};
+    int64_t tokens = 0;
+    tec_launch_ring_full(c->plan, w->prefix, !s->apart, s->stages - !s->apart, rows, list);
+    launch.shift.n = tec_launch_ring_moves(c->plan, list, s->stages, moves);
+    for (int i = 0; i < launch.shift.n; i++)
+        tokens += moves[i].tokens;
     tec_executor_launch(c->executor, &launch);
     if (launch.replay.status == TEC_OK)
         tec_costs_warm(c->costs, TEC_COST_SHIFT, 0,
-                       (launch.replay.end_ns - launch.replay.start_ns) / ((int64_t)n * w->prefix));
+                       (launch.replay.end_ns - launch.replay.start_ns) / tokens);
 }
 
 void tec_rings_warm(struct tec_loop *l, const struct tec_chain *c,
@@ -84,6 +98,6 @@ void tec_rings_warm(struct tec_loop *l, const struct tec_chain *c,
         warm_packed(&w, enter, s->rings * (s->stages - 1));
     if (s->stages > !s->apart)
         warm_alone(&w, s->rings * (s->stages - !s->apart));
-    if (s->shifts && s->stages > 1)
+    if (s->shifts && s->stages > 1 && !c->executor->shifts)
         warm_shift(&w);
 }

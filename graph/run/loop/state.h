@@ -116,13 +116,14 @@ struct tec_ring_item {
  * 0: `seen` had an observation, `broken` lost its sequence to an early end token. */
 struct tec_ring_state {
     struct tec_chain *chain;
-    const char *name;                    /* of its resource */
-    const char *packed, *alone;          /* its launches: with prefills, without */
-    bool flushes;                        /* with a new instruction */
-    int first;                           /* region of its first slot */
-    int n;                               /* in flight */
-    bool ran;                            /* in this frame */
-    int who;                             /* its session's place in this frame */
+    const char *name;           /* of its resource */
+    const char *packed, *alone; /* its launches: with prefills, without */
+    bool flushes;               /* with a new instruction */
+    int first;                  /* region of its first slot */
+    int copy; /* region that gets a copy of the prefix that enters, for requests; -1 = none */
+    int n;    /* in flight */
+    bool ran; /* in this frame */
+    int who;  /* its session's place in this frame */
     const struct tec_chain_input *input; /* that it takes in in this frame; NULL = none */
     int forwards;                        /* of this frame */
     int forwards_left;                   /* behind the one that runs */
@@ -141,6 +142,7 @@ struct tec_ring_flight {
     struct tec_ring_state *rings[TEC_MAX_STAGES];
     int n_rings;
     bool made;                 /* the newest forward did not fail */
+    int64_t end_ns;            /* when it ended */
     struct tec_ring_state *by; /* the first ring: of its plan all are */
     int n, entering;
     struct tec_ring_state *ring[TEC_MAX_STAGES];

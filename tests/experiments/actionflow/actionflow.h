@@ -21,7 +21,7 @@ enum {
 enum tec_actionflow_variant {
     TEC_ACTIONFLOW_SEQUENTIAL,
     TEC_ACTIONFLOW_GATHER, /* the paper's naive pipe: attention reads a copy of all keys */
-    TEC_ACTIONFLOW_COPY,   /* the paper's: keys move from stage to stage after each forward */
+    TEC_ACTIONFLOW_COPY,   /* the paper's: keys move from stage to stage in each layer */
     TEC_ACTIONFLOW_ROTATE, /* nothing moves, the ring turns by counting */
     TEC_ACTIONFLOW_VARIANTS
 };
@@ -33,7 +33,6 @@ struct tec_actionflow_row {
     struct tec_samples frame, age; /* a measured frame each: its time; of the action it released */
     struct tec_samples prefill;    /* SEQUENTIAL: a packed forward of nobody else */
     struct tec_samples decode;     /* SEQUENTIAL: a forward of one row */
-    struct tec_samples copy;       /* COPY: the moves of a frame */
     int64_t frames, actions, compared; /* measured frames, actions in them, actions compared */
     int64_t copied;                    /* bytes, one way, in all measured frames */
     int64_t moved;                     /* what graph/kv/stages.h says of a steady frame, bytes */
@@ -49,7 +48,7 @@ struct tec_actionflow_cell {
 };
 
 /* Launches that are taken apart: P and d of a sequential frame, a full ring's forward, the same
- * with gathered keys, and the moves after a forward. */
+ * with gathered keys, and with moved ones. */
 enum {
     TEC_ACTIONFLOW_ALONE,
     TEC_ACTIONFLOW_ONE,
@@ -60,7 +59,7 @@ enum {
 };
 struct tec_actionflow_forward {
     const char *name;
-    int rows; /* that it advances besides an observation; moves */
+    int rows; /* that it advances besides an observation */
     bool known;
     struct tec_op_times times;
 };

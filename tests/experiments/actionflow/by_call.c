@@ -11,14 +11,13 @@ struct forward {
     enum tec_part_kind part;
     int rows;
     struct tec_row_state row[TEC_MAX_STAGES], *list[TEC_MAX_STAGES];
-    int prefix;
 };
 
 static void place(struct forward *f)
 {
     const struct tec_plan *plan = f->engine->base.opened.engine->plan;
-    f->prefix = tec_prefix_rows(plan, &f->engine->input[0].chains[0].prefix);
-    tec_launch_ring_full(plan, f->prefix, f->part == TEC_PART_PACKED, f->rows, f->row, f->list);
+    int prefix = tec_prefix_rows(plan, &f->engine->input[0].chains[0].prefix);
+    tec_launch_ring_full(plan, prefix, f->part == TEC_PART_PACKED, f->rows, f->row, f->list);
 }
 
 static const struct tec_executor *executor_of(const struct forward *f)
@@ -26,37 +25,27 @@ static const struct tec_executor *executor_of(const struct forward *f)
     return &tec_loop_settings(f->engine->base.opened.engine->loop)->chains[0].executor;
 }
 
-/* Launch the moves after the forward: the newest sequence holds its prefix, and each other one has
- * one token more. */
-static void launch_moves(const struct forward *f, struct tec_launch *launch)
-{
-    struct tec_ring_move moves[TEC_MAX_STAGES];
-    tec_launch_ring_moves_full(f->prefix, f->rows, moves);
-    launch->kind = TEC_LAUNCH_shift;
-    launch->shift = (struct tec_shift_launch){.moves = moves, .n = f->rows};
-    tec_executor_launch(executor_of(f), launch);
-}
-
 static void launch(void *user, struct tec_replay *replay)
 {
     struct forward *f = user;
+    const struct tec_plan *plan = f->engine->base.opened.engine->plan;
     const struct tec_prefix_input *prefix = &f->engine->input[0].chains[0].prefix;
-    int tokens[TEC_MAX_STAGES], made[TEC_MAX_STAGES];
-    struct tec_launch launch = {
-        .kind = TEC_LAUNCH_packed,
-        .replay = *replay,
-        .packed = {.in = {.prefixes = &prefix, .rows = f->list, .entering = 1, .n = f->rows},
-                   .tokens = tokens}};
+    const struct tec_executor *x = executor_of(f);
+    bool enters = f->part == TEC_PART_PACKED;
+    int tokens[TEC_MAX_STAGES];
+    struct tec_ring_move moves[TEC_MAX_STAGES];
+    struct tec_launch launch = {.kind = TEC_LAUNCH_packed,
+                                .replay = *replay,
+                                .packed = {.in = {.prefixes = &prefix,
+                                                  .rows = f->list,
+                                                  .entering = enters,
+                                                  .n = f->rows,
+                                                  .moves = moves},
+                                           .tokens = tokens}};
     place(f);
-    if (f->part == TEC_PART_DECODE) {
-        launch.kind = TEC_LAUNCH_decode;
-        launch.decode = (struct tec_decode_launch){
-            .rows = f->list, .n = f->rows, .k = 1, .tokens = tokens, .made = made};
-    }
-    if (f->part == TEC_PART_SHIFT)
-        launch_moves(f, &launch);
-    else
-        tec_executor_launch(executor_of(f), &launch);
+    if (x->shifts)
+        launch.packed.in.n_moves = tec_launch_ring_moves(plan, f->list, enters + f->rows, moves);
+    tec_executor_launch(x, &launch);
     *replay = launch.replay;
 }
 
@@ -98,15 +87,14 @@ enum tec_status tec_actionflow_time_calls(struct tec_actionflow *s,
     f[TEC_ACTIONFLOW_ONE].name = "decode, one row";
     f[TEC_ACTIONFLOW_FULL].name = "packed, full ring";
     f[TEC_ACTIONFLOW_GATHERED].name = "packed, gathered";
-    f[TEC_ACTIONFLOW_MOVED].name = "moves";
+    f[TEC_ACTIONFLOW_MOVED].name = "packed, moved";
     f[TEC_ACTIONFLOW_ONE].rows = 1;
     f[TEC_ACTIONFLOW_FULL].rows = f[TEC_ACTIONFLOW_GATHERED].rows = f[TEC_ACTIONFLOW_MOVED].rows =
         others;
     if (variant == TEC_ACTIONFLOW_GATHER)
         return time_forward(s, engine, &f[TEC_ACTIONFLOW_GATHERED], TEC_PART_PACKED, err);
     if (variant == TEC_ACTIONFLOW_COPY)
-        return others ? time_forward(s, engine, &f[TEC_ACTIONFLOW_MOVED], TEC_PART_SHIFT, err)
-                      : TEC_OK;
+        return time_forward(s, engine, &f[TEC_ACTIONFLOW_MOVED], TEC_PART_PACKED, err);
     TEC_TRY(time_forward(s, engine, &f[TEC_ACTIONFLOW_ALONE], TEC_PART_PACKED, err));
     TEC_TRY(time_forward(s, engine, &f[TEC_ACTIONFLOW_FULL], TEC_PART_PACKED, err));
     return others ? time_forward(s, engine, &f[TEC_ACTIONFLOW_ONE], TEC_PART_DECODE, err) : TEC_OK;

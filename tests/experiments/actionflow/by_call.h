@@ -5,7 +5,7 @@
 #include "tests/experiments/actionflow/engines.h"
 
 /* Time the launches that the ring of this variant knows: of ROTATE the sequential frame's two and
- * a full ring's, of GATHER a full ring's, of COPY the moves. What a device cannot time stays
+ * a full ring's, of GATHER and COPY a full ring's. What a device cannot time stays
  * unknown. */
 enum tec_status tec_actionflow_time_calls(struct tec_actionflow *suite,
                                           struct tec_actionflow_engine *engine,

@@ -12,7 +12,7 @@ static enum tec_actionflow_piece piece_of(const struct tec_op_time *op, bool dec
 {
     if (strcmp(op->label, "head") == 0 || strcmp(op->label, "next_token") == 0)
         return TEC_ACTIONFLOW_HEAD;
-    if (strcmp(op->label, "gather") == 0)
+    if (strcmp(op->label, "gather") == 0 || strcmp(op->label, "shift") == 0)
         return TEC_ACTIONFLOW_MOVES;
     if (op->stage == TEC_STAGE_PICTURES)
         return TEC_ACTIONFLOW_PICTURES;
@@ -33,14 +33,13 @@ double tec_actionflow_piece_ms(const struct tec_actionflow *s, enum tec_actionfl
                                enum tec_actionflow_piece piece)
 {
     const struct tec_actionflow_cell *c = &s->cells[s->by_call];
-    const struct tec_samples *copy = &c->rows[TEC_ACTIONFLOW_COPY].copy;
     if (variant == TEC_ACTIONFLOW_GATHER)
         return ms_of(s, TEC_ACTIONFLOW_GATHERED, piece);
     if (variant == TEC_ACTIONFLOW_SEQUENTIAL)
         return ms_of(s, TEC_ACTIONFLOW_ALONE, piece) +
                (c->stages > 1 ? (c->stages - 1) * ms_of(s, TEC_ACTIONFLOW_ONE, piece) : 0.0);
-    if (variant == TEC_ACTIONFLOW_COPY && piece == TEC_ACTIONFLOW_MOVES)
-        return copy->n ? (double)tec_samples_at(copy, 0.5) / 1e6 : 0.0;
+    if (variant == TEC_ACTIONFLOW_COPY)
+        return ms_of(s, TEC_ACTIONFLOW_MOVED, piece);
     return ms_of(s, TEC_ACTIONFLOW_FULL, piece);
 }
 

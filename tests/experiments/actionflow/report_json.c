@@ -24,9 +24,6 @@ static json_t *row_json(const struct tec_actionflow_cell *c, enum tec_actionflow
                                   NUMBER(tec_actionflow_age_ms(r, 1.0))));
     json_object_set_new(j, "copied_bytes_frame", NUMBER(tec_actionflow_copied(r)));
     json_object_set_new(j, "formula_bytes_frame", json_integer((json_int_t)r->moved));
-    json_object_set_new(
-        j, "copy_ms",
-        NUMBER(r->copy.n ? (double)tec_samples_at(&r->copy, 0.5) / 1e6 : (double)NAN));
     json_object_set_new(j, "speedup", NUMBER(speedup));
     json_object_set_new(j, "of_bound", NUMBER(speedup / tec_actionflow_bound(c)));
     return j;

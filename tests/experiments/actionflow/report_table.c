@@ -207,11 +207,10 @@ static void forwards(const struct table *t)
         if (!f->known)
             continue;
         fprintf(t->out,
-                "\n%s (%d%s): a launch takes %.3f ms, its calls one by one %.3f.\n\n"
+                "\n%s (%d besides): a launch takes %.3f ms, its calls one by one %.3f.\n\n"
                 "| stage | op | calls | ms | %% | GFLOP | MB | FLOP/B | GFLOP/s | GB/s | of roof "
                 "|\n|---|---|---|---|---|---|---|---|---|---|---|\n",
-                f->name, f->rows, i == TEC_ACTIONFLOW_MOVED ? "" : " besides",
-                f->times.launch_ns / 1e6, f->times.sum_ns / 1e6);
+                f->name, f->rows, f->times.launch_ns / 1e6, f->times.sum_ns / 1e6);
         for (int o = 0; o < f->times.n; o++)
             op(t, &f->times.items[o], f->times.sum_ns);
     }

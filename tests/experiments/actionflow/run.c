@@ -18,7 +18,7 @@ struct block {
     struct tec_actionflow_row *row;
     int frame, depth; /* counted from the block's first */
     bool counting;
-    int64_t copied, copy_ns;
+    int64_t copied;
 };
 
 struct cell_run {
@@ -59,8 +59,6 @@ static void listen(void *self, const struct tec_event *e)
         return;
     if (e->kind == TEC_EVENT_KV && (strcmp(e->what, "copy") == 0 || strcmp(e->what, "gather") == 0))
         b->copied += e->ring->bytes;
-    if (e->kind == TEC_EVENT_END && strcmp(e->what, "copy") == 0)
-        b->copy_ns += e->t_ns - e->since_ns;
     if (e->kind == TEC_EVENT_RELEASE)
         compare(b, e);
 }
@@ -84,8 +82,6 @@ static void count(struct block *b, const struct tec_frame_record *r)
         row->actions++;
         push(&row->age, r->actions[0].age_us * 1000);
     }
-    if (b->copy_ns > 0)
-        push(&row->copy, b->copy_ns);
     for (int i = 0; b->depth == 1 && i < r->n_launches; i++) {
         const struct tec_launch_record *l = &r->launches[i];
         push(strcmp(l->node, "packed") == 0 ? &row->prefill : &row->decode,
@@ -127,7 +123,7 @@ static enum tec_status run_block(struct cell_run *run, enum tec_actionflow_varia
     tec_loop_set_planner(engine->loop, &planner);
     for (b->frame = 0; b->frame < frames; b->frame++) {
         struct tec_frame_input input = e->input[b->frame % TEC_BENCH_INPUTS];
-        b->copied = b->copy_ns = 0;
+        b->copied = 0;
         const struct tec_frame_record *r = tec_suite_ask(engine->loop, &input, NULL);
         TEC_TRY(tec_device_failure(engine->device, err));
         if (b->frame >= warmup)
@@ -182,10 +178,10 @@ static enum tec_status make_room(struct tec_actionflow *s, struct tec_actionflow
     for (int v = 0; v < TEC_ACTIONFLOW_VARIANTS; v++) {
         struct tec_actionflow_row *r = &c->rows[v];
         bool alone = v == TEC_ACTIONFLOW_SEQUENTIAL;
-        r->frame.room = r->age.room = r->copy.room = frames;
+        r->frame.room = r->age.room = frames;
         r->prefill.room = alone ? frames : 0;
         r->decode.room = alone ? frames * (c->stages - 1) : 0;
-        struct tec_samples *const all[] = {&r->frame, &r->age, &r->prefill, &r->decode, &r->copy};
+        struct tec_samples *const all[] = {&r->frame, &r->age, &r->prefill, &r->decode};
         for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
             all[k]->ns = TEC_NEW(s->call->arena, (size_t)all[k]->room + 1, int64_t);
             if (!all[k]->ns)

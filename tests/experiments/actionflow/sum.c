@@ -8,8 +8,7 @@ void tec_actionflow_sum(struct tec_actionflow *s)
     for (int i = 0; i < s->n_cells; i++)
         for (int v = 0; v < TEC_ACTIONFLOW_VARIANTS; v++) {
             struct tec_actionflow_row *r = &s->cells[i].rows[v];
-            struct tec_samples *const all[] = {&r->frame, &r->age, &r->prefill, &r->decode,
-                                               &r->copy};
+            struct tec_samples *const all[] = {&r->frame, &r->age, &r->prefill, &r->decode};
             for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
                 tec_samples_sort(all[k]);
         }
