@@ -15,7 +15,7 @@ struct tec_json {
     uint32_t nul; /* code point that stands for U+0000; 0 = none does */
 };
 
-/* A string of the file in the tokenizer's arena, followed by a NUL. */
+/* json_values.c: a string of the file in the tokenizer's arena, followed by a NUL. */
 enum tec_status tec_tokenizer_json_text(const struct tec_json *j, const char *text, size_t n,
                                         struct tec_text_span *out, struct tec_error *err);
 
@@ -33,7 +33,7 @@ typedef enum tec_status tec_json_step(struct tec_json *j, const json_t *step,
 enum tec_status tec_tokenizer_json_steps(struct tec_json *j, const char *section, const char *list,
                                          tec_json_step *read, struct tec_error *err);
 
-/* The sections of the file, each into its part of the tokenizer. */
+/* json_*.c: the sections of the file, each into its part of the tokenizer. */
 enum tec_status tec_tokenizer_json_vocab(struct tec_json *j, struct tec_error *err);
 enum tec_status tec_tokenizer_json_model(struct tec_json *j, struct tec_error *err);
 enum tec_status tec_tokenizer_json_normalizer(struct tec_json *j, struct tec_error *err);
