@@ -29,8 +29,15 @@ struct tec_builder {
     int of, from, given;
 };
 
-/* Makes the words and the values of the program that is built now; those of an earlier one are none
- * from then on. */
+/* build_values.c: the builder of a function whose first upvalue it is; a metatable whose __index is
+ * such a function, on the stack; and the values of the program that is built now. */
+struct tec_builder *tec_builder_of(lua_State *L);
+void tec_builder_push_metatable(lua_State *L, struct tec_builder *b, lua_CFunction index,
+                                const char *name);
+void tec_builder_values(lua_State *L, struct tec_builder *b);
+
+/* build_words.c: makes the words and the values of the program that is built now; those of an
+ * earlier one are none from then on. */
 void tec_builder_words(lua_State *L, struct tec_builder *b);
 void tec_builder_push_words(lua_State *L);
 

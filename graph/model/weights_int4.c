@@ -4,12 +4,6 @@
 #include "kernels/int4.h"
 #include "kernels/matrix.h"
 
-int tec_weight_loading_group(const struct tec_weight_loading *l, int k)
-{
-    int group = l->packing ? l->packing->group : TEC_INT4_GROUP;
-    return group && group < k ? group : k;
-}
-
 /* Piece i's 4-bit weights to `w`; its order of k, where it has one, to order[orders++] and the
  * panels'. */
 static enum tec_status load_packed_piece(struct tec_weight_loading *l,
