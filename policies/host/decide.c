@@ -10,14 +10,6 @@
 
 enum { MAX_PRIORITY = 1000 };
 
-void tec_host_copy_text(char *to, size_t room, const char *from)
-{
-    size_t n = 0;
-    for (; from && from[n] && n + 1 < room; n++)
-        to[n] = (char)(from[n] >= ' ' && from[n] < 127 ? from[n] : '?');
-    to[n] = '\0';
-}
-
 /* The policy, if the method is called as D:name(...) inside the plan hook. */
 static struct tec_policy *deciding(lua_State *L)
 {

@@ -6,17 +6,7 @@
 #include <lauxlib.h>
 #include <string.h>
 
-static const char anchors_key = 'a', enter_key = 'e'; /* keys in the registry by address */
-
-void tec_host_push_anchors(lua_State *L)
-{
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &anchors_key);
-}
-
-void tec_host_anchor(lua_State *L)
-{
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &anchors_key);
-}
+static const char enter_key = 'e'; /* a key in the registry by its address */
 
 void tec_host_push_enter(lua_State *L)
 {
