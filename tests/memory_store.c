@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "graph/memory/store.h"
 #include "tests/box.h"
+#include "tests/sanitized.h"
 #include "tests/store_inside.h"
 
 #include <fcntl.h>
@@ -770,7 +771,7 @@ TEST(what_is_missing_is_found_in_one_pass)
 
 TEST(a_hundred_thousand_segments_open_fast)
 {
-    enum { MANY = 100000 };
+    enum { MANY = SANITIZED ? 20000 : 100000 };
     const struct tec_clock clock = {0};
     struct tec_heap heap = {0};
     struct tec_store *s = NULL;

@@ -350,7 +350,7 @@ first() {
     echo "$list" | grep -vxF "$(printf '%s\n' "$@")"
 }
 
-slow_tsan="prefix.t run_memory.t partitions.t tectum.t two_models.t"
+slow_tsan="prefix.t run_memory.t partitions.t tectum.t"
 stage_tsan() {
     step "tsan headers" threaded_headers_exist
     step "tsan builds" build tsan tectum tests || return 1
