@@ -389,6 +389,72 @@ TEST(a_file_that_cannot_be_written_anew_keeps_its_encoder)
     end();
 }
 
+/* A store without a file that begins with one. */
+static struct tec_store_options beginning(const char *file)
+{
+    struct tec_store_options o = first();
+    o.path = NULL;
+    o.begins = file;
+    return o;
+}
+
+TEST(a_store_begins_with_what_another_one_remembers)
+{
+    static unsigned char before[MOST], after[MOST];
+    char saved[140];
+    size_t n = begin(before);
+    struct tec_store_options o = first(), again = beginning(saved), of_file = beginning(path);
+    struct tec_groups_change change;
+    snprintf(saved, sizeof saved, "%s.saved", path);
+    struct tec_store *s = open_of(&of_file); /* of format 1, too; it stays as it is */
+    CHECK(read_file(path, after) == n && memcmp(before, after, n) == 0);
+    struct tec_store_state is = tec_store_state(s);
+    CHECK(is.segments == 3 && is.step == 9 && (is.hash[0] || is.hash[1]));
+    CHECK(!view_of(s, "cup").has_kv && view_of(s, "cup").epoch != 0);
+    check_vectors(s, 1, DIM);
+    CHECK(tec_store_save(s, saved, &err) == TEC_OK);
+    tec_store_close(s);
+    tec_store_close(open_of(&o)); /* the file itself, and what was saved of it, are in one state */
+    struct tec_store *a = open_of(&o), *b = open_of(&again);
+    struct tec_store_state of_a = tec_store_state(a), of_b = tec_store_state(b);
+    CHECK(memcmp(of_a.hash, is.hash, sizeof is.hash) == 0);
+    CHECK(memcmp(of_b.hash, is.hash, sizeof is.hash) == 0);
+    CHECK(tec_store_step(b, 10, &change, NULL) == TEC_OK); /* time is a part of it */
+    of_b = tec_store_state(b);
+    CHECK(memcmp(of_b.hash, is.hash, sizeof is.hash) != 0);
+    CHECK(tec_store_remove(a, "door", &change, NULL) == TEC_OK);
+    of_a = tec_store_state(a);
+    CHECK(of_a.segments == 2 && memcmp(of_a.hash, is.hash, sizeof is.hash) != 0);
+    tec_store_close(a);
+    tec_store_close(b);
+    end();
+}
+
+TEST(what_a_store_is_to_begin_with_is_not_believed)
+{
+    static unsigned char bytes[MOST];
+    struct tec_store *s = NULL;
+    size_t n = begin(bytes);
+    struct tec_store_options o = beginning(path), other = beginning("/no/such");
+    CHECK_INT(try_open(&s, &other), ==, TEC_NOT_FOUND);
+    for (size_t at = 0; at < n;
+         at += at < 96 ? 1 : 61) { /* any damage: what is left, or an error */
+        bytes[at] ^= 16;
+        write_file(bytes, n);
+        bytes[at] ^= 16;
+        enum tec_status status = try_open(&s, &o);
+        CHECK(at < 96 ? status == TEC_MALFORMED : status == TEC_OK);
+        tec_store_close(status == TEC_OK ? s : NULL);
+    }
+    for (size_t cut = 0; cut < n; cut += 997) {
+        write_file(bytes, cut);
+        enum tec_status status = try_open(&s, &o);
+        CHECK(cut < TEC_LOG_HEADER ? status == TEC_MALFORMED : status == TEC_OK);
+        tec_store_close(status == TEC_OK ? s : NULL);
+    }
+    end();
+}
+
 static void forge(unsigned char *bytes, size_t n, const struct tec_log_header *h)
 {
     struct tec_log_header with = *h;

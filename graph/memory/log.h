@@ -195,6 +195,17 @@ void tec_log_compact_abandon(struct tec_log *fresh);
 enum tec_status tec_log_copy(struct tec_log *to, struct tec_log *from,
                              struct tec_log_record *record, struct tec_error *err);
 
+/* Read a file that stays as it is, of whatever model: visit what it holds, as open does; records of
+ * KV, whose pieces nobody could read later, are none. TEC_INVALID: a width that no store has; else
+ * as tec_log_look. */
+enum tec_status tec_log_read(const char *path, const struct tec_log_key *key,
+                             struct tec_log_encoder *encoder, uint32_t *dim,
+                             const struct tec_log_visitor *visitor, struct tec_heap *heap,
+                             struct tec_error *err);
+/* A new file, to which records are appended and which is then closed. TEC_IO. */
+enum tec_status tec_log_make(struct tec_log **out, const char *path, const struct tec_log_key *key,
+                             struct tec_heap *heap, struct tec_error *err);
+
 /* Whose vectors the file has, as it says itself, and how many numbers each. */
 const struct tec_log_encoder *tec_log_encoder(const struct tec_log *log);
 uint32_t tec_log_dim(const struct tec_log *log);

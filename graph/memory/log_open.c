@@ -318,6 +318,53 @@ enum tec_status tec_log_look(const char *path, struct tec_log_key *key, uint32_t
     return TEC_OK;
 }
 
+enum tec_status tec_log_make(struct tec_log **out, const char *path, const struct tec_log_key *key,
+                             struct tec_heap *heap, struct tec_error *err)
+{
+    const struct tec_log like = {.heap = heap, .key = *key};
+    TEC_TRY(key_check(key, err));
+    return tec_log_create(out, path, &like, err);
+}
+
+/* Another model's rows may have other sizes: its KV is scanned as what it is. */
+static enum tec_status read_all(struct tec_log *log, const struct tec_log_visitor *visitor,
+                                struct tec_error *err)
+{
+    struct tec_log_header h;
+    uint64_t bytes = 0;
+    TEC_TRY(tec_path_open(log->path, &log->file, &bytes, err));
+    if (bytes < TEC_LOG_HEADER || bytes > INT64_MAX)
+        return no_store(log->path, err);
+    TEC_TRY(tec_log_pread(log, &h, sizeof h, 0, err));
+    TEC_TRY(header_read(log->path, &h, err));
+    uint32_t dim = log->key.dim;
+    TEC_TRY(key_check(&h.key, err));
+    log->key = h.key;
+    log->key.dim = dim; /* whose embeddings are handed on */
+    log->salt = h.salt;
+    log->wrote = h.key.encoder;
+    log->dim = h.key.dim;
+    return tec_log_scan(log, (int64_t)bytes, visitor, err);
+}
+
+enum tec_status tec_log_read(const char *path, const struct tec_log_key *key,
+                             struct tec_log_encoder *encoder, uint32_t *dim,
+                             const struct tec_log_visitor *visitor, struct tec_heap *heap,
+                             struct tec_error *err)
+{
+    struct tec_error why = {TEC_NO_MEMORY, ""};
+    const struct tec_log_options none = {0};
+    TEC_TRY(key_check(key, err));
+    struct tec_log *log = wrap(path, key, &none, heap, &why);
+    if (!log)
+        return tec_fail(err, why.status, "%s", why.message);
+    enum tec_status status = read_all(log, visitor, err);
+    *encoder = log->wrote;
+    *dim = log->dim;
+    tec_log_close(log);
+    return status;
+}
+
 enum tec_status tec_log_open(struct tec_log **out, const char *path, const struct tec_log_key *key,
                              const struct tec_log_options *options,
                              const struct tec_log_visitor *visitor, struct tec_heap *heap,

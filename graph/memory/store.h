@@ -85,6 +85,16 @@ struct tec_store_options {
     enum tec_status (*embed)(void *user, const char *text, size_t bytes, float *out,
                              struct tec_error *err);
     void (*vectors)(void *user, const struct tec_store_vectors *what);
+    /* Of a store without a path: a file, of any model, whose texts, vectors and groups it begins
+     * with. It is read, not changed; KV of it is none. NULL: it begins empty. */
+    const char *begins;
+};
+
+/* What a store remembers, without KV: for who asks whether another one remembers the same. */
+struct tec_store_state {
+    uint64_t hash[2]; /* of texts, groups and the step; the same in every file */
+    uint32_t segments;
+    int64_t step, bytes; /* bytes: of a file of it (tec_store_save) */
 };
 
 struct tec_store_counts {
@@ -216,6 +226,10 @@ enum tec_status tec_store_read_part(struct tec_store *store, struct tec_kv *kv, 
 /* Bring pinned KV into RAM, and what only the server had into the file too. TEC_NO_MEMORY: too much
  * of it is pinned. */
 enum tec_status tec_store_warm(struct tec_store *store, struct tec_kv *kv, struct tec_error *err);
+
+/* What it remembers, and a new file of it, with which a store may begin. TEC_IO. */
+struct tec_store_state tec_store_state(struct tec_store *store);
+enum tec_status tec_store_save(struct tec_store *store, const char *path, struct tec_error *err);
 
 /* Everything done so far is durable. */
 enum tec_status tec_store_sync(struct tec_store *store, struct tec_error *err);

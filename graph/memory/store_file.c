@@ -115,7 +115,7 @@ static enum tec_status on_record(void *user, const struct tec_log_record *r, str
         group_set(s, r);
         return TEC_OK;
     case TEC_LOG_KV:
-        if (at == TEC_NO_SEGMENT || s->segments[at].version != r->version ||
+        if (!s->options.path || at == TEC_NO_SEGMENT || s->segments[at].version != r->version ||
             s->segments[at].tokens != r->tokens)
             return TEC_OK;
         return tec_store_kv_found(s, at, r->epoch, r->place, err);
@@ -142,8 +142,18 @@ enum tec_status tec_store_replay(struct tec_store *s, struct tec_error *err)
 {
     const struct tec_log_visitor visitor = {s, on_record, on_damage, on_made, s->options.embed};
     s->compact_at = LOOK_FROM;
-    return tec_log_open(&s->log, s->options.path, &s->options.key, &s->options.log, &visitor,
-                        s->heap, err);
+    TEC_TRY(tec_log_open(&s->log, s->options.path, &s->options.key, &s->options.log, &visitor,
+                         s->heap, err));
+    s->was = *tec_log_encoder(s->log);
+    s->was_dim = tec_log_dim(s->log);
+    return TEC_OK;
+}
+
+enum tec_status tec_store_begin(struct tec_store *s, struct tec_error *err)
+{
+    const struct tec_log_visitor visitor = {s, on_record, on_damage, NULL, true};
+    return tec_log_read(s->options.begins, &s->options.key, &s->was, &s->was_dim, &visitor, s->heap,
+                        err);
 }
 
 static struct tec_log_record text_record(const struct tec_store *s, uint32_t handle,
@@ -191,7 +201,7 @@ static bool kept(const struct tec_store *s, const struct tec_kv *kv)
            !atomic_load(&((struct tec_kv *)(uintptr_t)kv)->damaged);
 }
 
-int64_t tec_store_live(const struct tec_store *s)
+int64_t tec_store_live(const struct tec_store *s, bool with_kv)
 {
     const struct tec_log_key *key = &s->options.key;
     int64_t bytes = TEC_LOG_HEADER + 128; /* and the clock */
@@ -203,7 +213,7 @@ int64_t tec_store_live(const struct tec_store *s)
         for (uint32_t u = g.first; u != TEC_NO_SEGMENT; u = tec_groups_next(s->groups, u)) {
             r = text_record(s, u, &g);
             bytes += tec_log_record_bytes(key, &r);
-            if (!kept(s, s->segments[u].kv))
+            if (!with_kv || !kept(s, s->segments[u].kv))
                 continue;
             r = kv_record(s->segments[u].kv);
             bytes += tec_log_record_bytes(key, &r);
@@ -213,12 +223,13 @@ int64_t tec_store_live(const struct tec_store *s)
 }
 
 static enum tec_status copy_segment(struct tec_store *s, struct tec_log *fresh, uint32_t segment,
-                                    const struct tec_group_view *group, struct tec_error *err)
+                                    const struct tec_group_view *group, bool with_kv,
+                                    struct tec_error *err)
 {
     struct tec_log_record r = text_record(s, segment, group);
     struct tec_kv *kv = s->segments[segment].kv;
     TEC_TRY(tec_log_append(fresh, &r, err));
-    if (!kv)
+    if (!kv || !with_kv)
         return TEC_OK;
     kv->moved = 0;
     if (!kept(s, kv))
@@ -255,7 +266,8 @@ enum tec_status tec_store_end(struct tec_store *s, struct tec_error *err)
     return status;
 }
 
-static enum tec_status copy_all(struct tec_store *s, struct tec_log *fresh, struct tec_error *err)
+enum tec_status tec_store_copy(struct tec_store *s, struct tec_log *fresh, bool kv,
+                               struct tec_error *err)
 {
     struct tec_group_view g;
     struct tec_log_record clock = clock_record(s);
@@ -263,7 +275,7 @@ static enum tec_status copy_all(struct tec_store *s, struct tec_log *fresh, stru
     for (bool more = tec_groups_each(s->groups, NULL, &g); more;
          more = tec_groups_each(s->groups, &g, &g)) {
         for (uint32_t u = g.first; u != TEC_NO_SEGMENT; u = tec_groups_next(s->groups, u))
-            TEC_TRY(copy_segment(s, fresh, u, &g, err));
+            TEC_TRY(copy_segment(s, fresh, u, &g, kv, err));
         struct tec_log_record r = group_record(&g);
         TEC_TRY(tec_log_append(fresh, &r, err));
     }
@@ -289,7 +301,7 @@ enum tec_status tec_store_compact_locked(struct tec_store *s, struct tec_error *
         return TEC_OK;
     TEC_TRY(tec_store_stale_warm(s, err));
     TEC_TRY(tec_log_compact_begin(s->log, &fresh, err));
-    enum tec_status status = copy_all(s, fresh, err);
+    enum tec_status status = tec_store_copy(s, fresh, true, err);
     if (status != TEC_OK) {
         tec_log_compact_abandon(fresh);
         return tec_context(err, status, "compaction");
@@ -329,7 +341,7 @@ enum tec_status tec_store_recover(struct tec_store *s, struct tec_error *err)
 /* The file is full: KV leaves it until three quarters are enough, and it is written anew. */
 static enum tec_status make_room(struct tec_store *s, int64_t bytes, struct tec_error *err)
 {
-    int64_t most = s->options.log.max_bytes / 4 * 3, live = tec_store_live(s);
+    int64_t most = s->options.log.max_bytes / 4 * 3, live = tec_store_live(s, true);
     while (live + bytes > most) {
         struct tec_kv *kv = s->tiers[TEC_KEPT_FILE].first;
         while (kv && kv->pins > 0)
@@ -352,7 +364,7 @@ enum tec_status tec_store_append(struct tec_store *s, struct tec_log_record *r,
     TEC_TRY(tec_store_recover(s, err));
     if (tec_log_bytes(s->log) > s->compact_at) {
         s->compact_at = 2 * tec_log_bytes(s->log);
-        if (tec_store_live(s) < tec_log_bytes(s->log) / 2)
+        if (tec_store_live(s, true) < tec_log_bytes(s->log) / 2)
             (void)tec_store_compact_locked(s, &first); /* not done is no harm */
     }
     enum tec_status status = tec_log_append(s->log, r, &first);

@@ -53,7 +53,9 @@ struct tec_store {
     pthread_mutex_t lock;
     pthread_rwlock_t files; /* read while KV is read from the file, written to replace it */
     struct tec_groups *groups;
-    struct tec_log *log;       /* NULL: no file */
+    struct tec_log *log;        /* NULL: no file */
+    struct tec_log_encoder was; /* whose vectors it was opened with, of was_dim numbers */
+    uint32_t was_dim;
     struct tec_remote *remote; /* NULL: no server */
     struct tec_store_segment *segments;
     uint32_t *by_id, *by_segment, *by_text; /* [buckets] */
@@ -88,8 +90,11 @@ enum tec_status tec_store_append(struct tec_store *store, struct tec_log_record 
                                  struct tec_error *err);
 /* Write the file anew without what is of no use. */
 enum tec_status tec_store_compact_locked(struct tec_store *store, struct tec_error *err);
-/* Bytes of the file that a compaction would keep. */
-int64_t tec_store_live(const struct tec_store *store);
+/* Append what the store holds to a log: KV where `log` is to take its file's place. */
+enum tec_status tec_store_copy(struct tec_store *store, struct tec_log *log, bool kv,
+                               struct tec_error *err);
+/* Bytes of the file that a compaction would keep, with KV or without. */
+int64_t tec_store_live(const struct tec_store *store, bool kv);
 /* Returns the handle of the segment with this serial number, or TEC_NO_SEGMENT. */
 uint32_t tec_store_serial(const struct tec_store *store, uint64_t segment);
 /* The handle of a name, or TEC_NO_SEGMENT. */
@@ -115,6 +120,8 @@ enum tec_status tec_store_recover(struct tec_store *store, struct tec_error *err
 void tec_store_kv_damaged(struct tec_store *store, struct tec_kv *kv, uint32_t layer, bool reading);
 /* Open the log and take over what it holds. */
 enum tec_status tec_store_replay(struct tec_store *store, struct tec_error *err);
+/* Read the file that a store without one begins with. */
+enum tec_status tec_store_begin(struct tec_store *store, struct tec_error *err);
 /* Then: vectors that are another encoder's become the store's own. */
 enum tec_status tec_store_renew(struct tec_store *store, struct tec_error *err);
 

@@ -23,10 +23,15 @@ static bool alike(const float *a, const float *b, uint32_t dim)
     return apart <= 1e-6 * length;
 }
 
+static const char *path_of(const struct tec_store *s)
+{
+    return s->options.path ? s->options.path : s->options.begins;
+}
+
 static bool is_own(const struct tec_store *s)
 {
-    const struct tec_log_encoder *was = tec_log_encoder(s->log), *is = &s->options.key.encoder;
-    return memcmp(was->id, is->id, sizeof is->id) == 0 && tec_log_dim(s->log) == s->options.key.dim;
+    const struct tec_log_encoder *is = &s->options.key.encoder;
+    return memcmp(s->was.id, is->id, sizeof is->id) == 0 && s->was_dim == s->options.key.dim;
 }
 
 static void say(const struct tec_store *s, const struct tec_store_vectors *what)
@@ -41,13 +46,13 @@ static enum tec_status renew(struct tec_store *s, uint32_t segment, float *vecto
     const struct tec_store_segment *u = &s->segments[segment];
     uint32_t dim = s->options.key.dim;
     enum tec_status status = s->options.embed(s->options.user, u->text, u->text_bytes, vector, err);
-    if (status == TEC_OK && tec_log_dim(s->log) == dim &&
+    if (status == TEC_OK && s->was_dim == dim &&
         alike(vector, tec_groups_embedding(s->groups, segment), dim))
         return TEC_OK;
     ++*changed;
     if (status == TEC_OK)
         status = tec_groups_embed(s->groups, segment, vector, err);
-    return tec_context(err, status, "%s: a vector of segment '%.60s'", tec_log_path(s->log), u->id);
+    return tec_context(err, status, "%s: a vector of segment '%.60s'", path_of(s), u->id);
 }
 
 static enum tec_status renew_all(struct tec_store *s, uint32_t *changed, struct tec_error *err)
@@ -64,24 +69,24 @@ static enum tec_status renew_all(struct tec_store *s, uint32_t *changed, struct 
 
 enum tec_status tec_store_renew(struct tec_store *s, struct tec_error *err)
 {
-    struct tec_log_encoder was = *tec_log_encoder(s->log);
-    struct tec_store_vectors what = {.was = &was, .texts = s->counts.segments};
+    struct tec_store_vectors what = {.was = &s->was, .texts = s->counts.segments};
     struct tec_error why;
     if (is_own(s))
         return TEC_OK;
     say(s, &what);
     TEC_TRY(renew_all(s, &what.changed, err));
-    bool needed = what.changed > 0 || tec_log_dim(s->log) != s->options.key.dim;
+    bool needed = what.changed > 0 || s->was_dim != s->options.key.dim;
     pthread_mutex_lock(&s->lock);
     enum tec_status status = tec_store_compact_locked(s, &why);
     pthread_mutex_unlock(&s->lock);
     if (status != TEC_OK && needed)
         return tec_fail(err, status,
-                        "%s: its vectors are those of another encoder, and it cannot "
-                        "be written anew: %s",
-                        tec_log_path(s->log), why.message);
+                        "%s: its vectors are those of another encoder, and it cannot be written "
+                        "anew: %s",
+                        path_of(s), why.message);
     what.done = true;
     what.unwritten = status != TEC_OK ? why.message : NULL;
-    say(s, &what);
+    if (s->log || what.changed > 0)
+        say(s, &what);
     return TEC_OK;
 }

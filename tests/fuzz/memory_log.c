@@ -115,6 +115,26 @@ static void use(struct tec_store *s)
     check(tec_store_missing(s, segments, SEGMENTS) <= SEGMENTS);
 }
 
+/* A store without a file begins with it, and it stays as it is. */
+static void begin_with(const char *path)
+{
+    struct tec_heap heap = {.limit = (size_t)1 << 26};
+    struct tec_store *s = NULL;
+    const struct tec_store_options options = {.begins = path,
+                                              .key = key,
+                                              .max_segments = SEGMENTS,
+                                              .threshold = 0.9,
+                                              .stable_steps = 2,
+                                              .ram_bytes = 4096,
+                                              .embed = embed};
+    if (tec_store_open(&s, &options, &heap, NULL) == TEC_OK) {
+        check(tec_store_state(s).segments <= SEGMENTS);
+        use(s);
+    }
+    tec_store_close(s);
+    check(heap.live == 0);
+}
+
 static bool open_and_use(const char *path)
 {
     struct tec_heap heap = {.limit = (size_t)1 << 26};
@@ -154,6 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int out = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     check(out >= 0 && write(out, file, bytes) == (ssize_t)bytes);
     close(out);
+    begin_with(path);
     if (open_and_use(path))
         check(open_and_use(path)); /* what a store wrote, it reads */
     unlink(path);

@@ -13,13 +13,15 @@
 struct replay_options {
     double speed, every_ms;
     const char *html, *ros2, *joints;
-    bool diff, sim;
+    bool diff, sim, empty;
 };
 
 #define AT(member) offsetof(struct replay_options, member)
 static const struct tec_option options[] = {
     {"diff", 0, TEC_OPTION_FLAG, NULL,
      "a JSON line for every frame whose plan or actions differ: what was, what is", AT(diff), 0, 0},
+    {"empty-memories", 0, TEC_OPTION_FLAG, NULL,
+     "memories begin empty, not with what they held when the recording began", AT(empty), 0, 0},
     {"every", 0, TEC_OPTION_NUMBER, "MS",
      "with --sim, of a server: its observations come so, whatever its client did", AT(every_ms), 0,
      1e6},
@@ -175,7 +177,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     if (o->ros2 && (o->html || o->sim || o->diff || o->speed > 0.0))
         return tec_fail(err, TEC_INVALID,
                         "--ros2 writes what was recorded: without --html, --sim, --diff, --speed");
-    if (o->ros2)
+    if (o->ros2 && !o->empty)
         return write_ros2(call, err);
     if (o->html && !o->diff && (o->sim || o->speed > 0.0))
         return tec_fail(err, TEC_INVALID,
@@ -184,10 +186,12 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         return tec_fail(err, TEC_INVALID, "--sim has a clock of its own: without --speed");
     if (o->every_ms > 0.0 && !o->sim)
         return tec_fail(err, TEC_INVALID, "--every is of a clock that --sim has");
+    if (o->empty && (o->sim || o->ros2 || (o->html && !o->diff)))
+        return tec_fail(err, TEC_INVALID, "--empty-memories is of frames that are run");
     if (o->html && !o->diff)
         return write_page(call, o->html, err);
     const struct tec_replay_options replay = {call->args.item[0], o->speed, o->every_ms, o->diff,
-                                              o->html};
+                                              o->empty,           o->html};
     struct tec_replay_counts counts;
     if (o->html) /* it is written at the end */
         TEC_TRY(tec_context(err, tec_outfile_file_check(o->html, err), "--html"));

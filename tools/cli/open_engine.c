@@ -120,6 +120,8 @@ static enum tec_status open_options(struct tec_opened *out, struct tec_engine_op
                                            .hub = call->hub,
                                            .weight_cache = cache_of(out),
                                            .forgets = out->more.forgets,
+                                           .starts = out->more.starts,
+                                           .n_starts = out->more.n_starts,
                                            .saturated = out->more.saturated,
                                            .actions = out->more.actions,
                                            .settles = out->more.settles,

@@ -24,8 +24,8 @@ struct tec_opened {
  * is printed on stderr as `check` does it, with its place; then the failure names the first error.
  * Where call->warns is set, so is what `check` warns of.
  * `more` (may be NULL) gives what no shared option says: dtype, exact, saturated, actions, settles,
- * forgets, released, user, events, shares, others; its other members are ignored. Loading tells its
- * progress on a terminal. No policy is in use yet. */
+ * forgets, starts, released, user, events, shares, others; its other members are ignored. Loading
+ * tells its progress on a terminal. No policy is in use yet. */
 enum tec_status tec_cli_open_engine(struct tec_opened *out, struct tec_invocation *call,
                                     const char *path, const struct tec_engine_options *more,
                                     struct tec_error *err);

@@ -431,7 +431,11 @@ static enum tec_status open(struct replay *r, struct tec_error *err)
     if (r->o->html)
         TEC_TRY(tec_replay_page_open(&r->page, r->call->heap, err));
     const struct tec_engine_options more = {
-        .dtype = r->source.dtype, .forgets = true, .actions = r->source.actions};
+        .dtype = r->source.dtype,
+        .forgets = true,
+        .starts = r->o->empty_memories ? NULL : r->source.starts,
+        .n_starts = r->o->empty_memories ? 0 : r->source.n_starts,
+        .actions = r->source.actions};
     TEC_TRY(tec_frames_open(&r->frames, r->call, r->source.pipeline, &more, err));
     TEC_TRY(tec_replay_source_triggers(r->call, r->frames.opened.pipeline, err));
     if (r->frames.max_left > MAX_LEFT)

@@ -23,9 +23,10 @@ struct tec_replay_counts {
 
 struct tec_replay_options {
     const char *path;
-    double speed;     /* times as fast as recorded; 0: as fast as it can */
-    double every_ms;  /* simulated: a server's observations follow each other so; 0: as they came */
-    bool diff;        /* print a JSON line for every frame whose plan or actions differ */
+    double speed;    /* times as fast as recorded; 0: as fast as it can */
+    double every_ms; /* simulated: a server's observations follow each other so; 0: as they came */
+    bool diff;       /* print a JSON line for every frame whose plan or actions differ */
+    bool empty_memories; /* memories begin empty, whatever they began with then */
     const char *html; /* write a page of what was and what is (replay_page.h) there; NULL: none */
 };
 

@@ -175,6 +175,8 @@ enum tec_status tec_replay_source_open(struct tec_replay_source *s, struct tec_i
     call->shown = tec_arena_printf(call->arena, "%s:pipeline.json", file->path);
     if (status == TEC_OK)
         take_options(s, call, about);
+    if (status == TEC_OK)
+        status = tec_replay_memories(s, call, file, err);
     s->about = about;
     return status;
 }
@@ -206,6 +208,7 @@ enum tec_status tec_replay_source_triggers(const struct tec_invocation *call,
 void tec_replay_source_close(struct tec_replay_source *s)
 {
     json_decref(s->about);
+    tec_replay_memories_close(s);
     if (s->pipeline[0])
         unlink(s->pipeline);
     if (s->policy[0])

@@ -3,6 +3,7 @@
 #define TEC_TOOLS_RECORD_REPLAY_OPTIONS_H
 
 #include "graph/load/pipeline.h"
+#include "graph/run/recall/memory.h"
 #include "tools/cli/command.h"
 #include "tools/record/mcap_read.h"
 
@@ -16,6 +17,8 @@ struct tec_replay_source {
     json_t *about;                   /* what /tectum/recording says; owned */
     const char *dtype, *hash;        /* NULL: not said; the call's arena's */
     int actions;                     /* of struct tec_engine_options */
+    struct tec_memory_start *starts; /* [n_starts] what memories began with; the call's arena's */
+    int n_starts;
 };
 
 /* Options that the call does not give become the recording's. TEC_MALFORMED where the recording
@@ -28,6 +31,11 @@ enum tec_status tec_replay_source_open(struct tec_replay_source *source,
 enum tec_status tec_replay_source_triggers(const struct tec_invocation *call,
                                            const struct tec_pipeline *pipeline,
                                            struct tec_error *err);
+/* replay_memory.c: the starts of memories, with what is attached as files of the folder. Files are
+ * hostile: TEC_MALFORMED; TEC_IO. And their files removed. */
+enum tec_status tec_replay_memories(struct tec_replay_source *source, struct tec_invocation *call,
+                                    struct tec_mcap_reader *file, struct tec_error *err);
+void tec_replay_memories_close(struct tec_replay_source *source);
 void tec_replay_source_close(struct tec_replay_source *source); /* zeroed is allowed */
 
 #endif

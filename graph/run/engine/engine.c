@@ -248,9 +248,22 @@ static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
     return measure(e, out, arena, err);
 }
 
-static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
+/* What is tried here is the first frame's observation, which counts once. */
+static enum tec_status try_first(struct tec_engine *e, struct tec_error *err)
 {
     const struct tec_engine_options *o = &e->options;
+    if (!o->prepared)
+        return TEC_OK;
+    for (int i = 0; i < e->n_memories; i++)
+        tec_memory_try(e->memories[i], true);
+    enum tec_status status = o->prepared(o->prepared_user, e->session, err);
+    for (int i = 0; i < e->n_memories; i++)
+        tec_memory_try(e->memories[i], false);
+    return status;
+}
+
+static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
+{
     struct tec_measured measured;
     TEC_TRY(describe(e, &measured, &e->arena, err));
     TEC_TRY(tec_engine_open_devices(e, false, err));
@@ -259,8 +272,7 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     for (int i = 0; i < e->n_chains; i++)
         TEC_TRY(tec_engine_open_memories(e, i, err));
     TEC_TRY(tec_engine_open_sessions(e, err));
-    if (o->prepared)
-        TEC_TRY(o->prepared(o->prepared_user, e->session, err));
+    TEC_TRY(try_first(e, err));
     TEC_TRY(load_weights(e, &measured, err));
     struct tec_executor executors[TEC_MAX_CHAINS];
     for (int i = 0; i < e->n_chains; i++)

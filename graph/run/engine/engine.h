@@ -38,14 +38,16 @@ struct tec_engine_options {
                                          * they take in the warm-up */
     double sampled_from; /* work of a launch (tec_capture_weigh) from which on the warm-up samples
                           * it; 0: what takes some tenths of a second */
-    bool forgets;        /* a memory begins empty and is kept nowhere */
-    bool interpret;      /* see interpret.h */
-    bool branches;       /* plans of memories branch also where the device runs no branches */
-    bool settles;        /* a memory's work is done before the next observation:
-                          * runs repeat. Frames that nobody waits for alone */
-    bool saturated;      /* frames follow each other; no next tick to miss */
-    int actions;         /* that robots carry out of a chunk at each observation; 0 = as many as
-                          * their descriptions say */
+    bool forgets;        /* a memory begins empty, or as `starts` say, and is kept nowhere */
+    const struct tec_memory_start *starts; /* [n_starts] */
+    int n_starts;
+    bool interpret; /* see interpret.h */
+    bool branches;  /* plans of memories branch also where the device runs no branches */
+    bool settles;   /* a memory's work is done before the next observation:
+                     * runs repeat. Frames that nobody waits for alone */
+    bool saturated; /* frames follow each other; no next tick to miss */
+    int actions;    /* that robots carry out of a chunk at each observation; 0 = as many as
+                     * their descriptions say */
     /* Called when the session is ready and no weight has been read yet: a place to try the first
      * input. A failure ends open. NULL = none. */
     enum tec_status (*prepared)(void *user, struct tec_session *session, struct tec_error *err);

@@ -34,6 +34,8 @@ static enum tec_status open_memory(struct tec_engine *e, const struct tec_engine
                                          .tokenizer = c->of->tokenizer,
                                          .root = o->root,
                                          .forgets = o->forgets,
+                                         .starts = o->starts,
+                                         .n_starts = o->n_starts,
                                          .bf16 = tec_engine_bf16(e, c->of),
                                          .quantize = tec_engine_quantize(e, c->of),
                                          .round = tec_engine_round(e, c->of),

@@ -85,13 +85,41 @@ static void folder_made(void *user, const char *folder)
 static enum tec_status name_file(struct tec_memory *m, struct tec_error *err)
 {
     const struct tec_pipeline *p = m->options.pipeline;
-    const char *path = m->options.forgets ? NULL : m->resource->store;
+    const char *store = m->resource->store, *path = NULL;
     m->name = tec_pipeline_memory_of(p, m->node, m->resource->name, &m->arena);
-    m->path = path ? tec_pipeline_memory_of(p, m->node, path, &m->arena) : NULL;
-    if (m->path && m->session > 0)
-        m->path = tec_arena_printf(&m->arena, "%s.%d", m->path, m->session);
-    return m->name && (m->path || !path) ? TEC_OK
-                                         : tec_fail(err, TEC_NO_MEMORY, "no memory for a name");
+    path = store ? tec_pipeline_memory_of(p, m->node, store, &m->arena) : NULL;
+    if (path && m->session > 0)
+        path = tec_arena_printf(&m->arena, "%s.%d", path, m->session);
+    if (!m->name || (store && !path))
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a name");
+    m->path = m->options.forgets ? NULL : path;
+    for (int i = 0; m->options.forgets && i < m->options.n_starts; i++) {
+        const struct tec_memory_start *s = &m->options.starts[i];
+        if (s->session == m->session && strcmp(s->memory, m->name) == 0)
+            m->start = s;
+    }
+    m->begins = !m->start ? NULL : m->start->path ? m->start->path : path;
+    return TEC_OK;
+}
+
+/* Whether it holds what the start says. */
+static enum tec_status check_start(struct tec_memory *m, enum tec_status status,
+                                   struct tec_error *err)
+{
+    const struct tec_memory_start *s = m->start;
+    if (!s)
+        return status;
+    const char *help = s->help ? s->help : "";
+    if (!m->begins)
+        status = tec_fail(err, TEC_NOT_FOUND, "there is no file of what it began with");
+    if (status != TEC_OK)
+        return tec_context(err, status, "%s", help);
+    struct tec_store_state is = tec_store_state(m->store);
+    if (memcmp(is.hash, s->hash, sizeof is.hash) == 0)
+        return TEC_OK;
+    return tec_fail(err, TEC_INVALID, "%s: %.200s holds %u texts, state %016llx%016llx", help,
+                    m->begins, is.segments, (unsigned long long)is.hash[0],
+                    (unsigned long long)is.hash[1]);
 }
 
 static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
@@ -109,6 +137,7 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
                                   .made = folder_made,
                                   .embed = tec_memory_renew,
                                   .vectors = tec_memory_renewed,
+                                  .begins = m->begins,
                                   .remote = {.address = m->options.forgets ? NULL : r->remote,
                                              .user = m,
                                              .event = remote_event}};
@@ -142,7 +171,7 @@ static enum tec_status fill(struct tec_memory *m, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a memory");
     tec_arena_rewind(&m->scratch, (struct tec_arena_mark){m->scratch.block, 0});
     TEC_TRY(tec_memory_make_said(m, err));
-    enum tec_status status = open_store(m, err);
+    enum tec_status status = check_start(m, open_store(m, err), err);
     bool several = tec_memory_shares(m->options.pipeline, m->node) > 1;
     return several ? tec_context(err, status, "keys of '%s'", m->node->name) : status;
 }
@@ -275,6 +304,16 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
                                                       ? tec_prefetch_counts(m->frame.prefetch)
                                                       : (struct tec_prefetch_counts){0},
                                       .store = tec_store_counts(m->store)};
+}
+
+struct tec_store_state tec_memory_state(struct tec_memory *m)
+{
+    return tec_store_state(m->store);
+}
+
+enum tec_status tec_memory_save(struct tec_memory *m, const char *path, struct tec_error *err)
+{
+    return tec_store_save(m->store, path, err);
 }
 
 const char *tec_memory_name(const struct tec_memory *m)

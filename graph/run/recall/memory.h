@@ -31,6 +31,15 @@
 #include "graph/transform/observer.h"
 #include "graph/transform/template.h"
 
+/* What a memory that forgets begins with, as a recording says it. */
+struct tec_memory_start {
+    const char *memory; /* tec_memory_name */
+    int session;
+    const char *path; /* a file of it (tec_memory_save); NULL: the one that the pipeline names */
+    uint64_t hash[2]; /* of it, held against that of what the file holds */
+    const char *help; /* what is said where the file is another one; or NULL */
+};
+
 /* Everything is borrowed until close. */
 struct tec_memory_options {
     const struct tec_pipeline *pipeline;
@@ -41,9 +50,12 @@ struct tec_memory_options {
     const struct tec_tokenizer *tokenizer; /* NULL: words become made-up ids */
     const char *root;                      /* holds pipelines/ */
     bool bf16;
-    enum tec_quantize quantize;              /* of the model that keys and values come from */
-    enum tec_decl_round round;               /* likewise */
-    bool forgets;                            /* neither file nor server, whatever the file says */
+    enum tec_quantize quantize;            /* of the model that keys and values come from */
+    enum tec_decl_round round;             /* likewise */
+    bool forgets;                          /* neither file nor server, whatever the file says */
+    const struct tec_memory_start *starts; /* [n_starts] with forgets: those of other memories are
+                                            * passed over */
+    int n_starts;
     const struct tec_device_options *device; /* kind and tier of the encoder's */
     /* Something went wrong without hurting an answer: one line with node, memory and cause. The
      * first four at once, later ones every 10 s at most, with how many were not said; close says
@@ -124,6 +136,10 @@ enum {
  * entry that is named is done. */
 enum tec_status tec_memory_apply(struct tec_memory *memory, const char *json, size_t bytes,
                                  struct tec_error *err);
+
+/* From now on changes are judged alone, and no time goes on: for who tries an observation before
+ * there are frames. Of all sessions; false ends it. */
+void tec_memory_try(struct tec_memory *memory, bool on);
 
 /* What a remember node of the pipeline reads was finished: n tokens, of that tokenizer (NULL:
  * none). It is a segment from the next tec_memory_apply on, or when the memory closes; nothing
@@ -236,6 +252,10 @@ const char *tec_memory_file(const struct tec_memory *memory);
 bool tec_memory_fails(struct tec_memory *memory);
 /* Segments in the store. Any thread. */
 uint32_t tec_memory_stored(struct tec_memory *memory);
+
+/* What it remembers, and a new file of it, to begin with (tec_store_state, tec_store_save). */
+struct tec_store_state tec_memory_state(struct tec_memory *memory);
+enum tec_status tec_memory_save(struct tec_memory *memory, const char *path, struct tec_error *err);
 
 /* The newest thing that went wrong without hurting an answer, or "". Copied. */
 enum { TEC_MEMORY_TEXT = 600 };

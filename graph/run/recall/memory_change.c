@@ -145,6 +145,8 @@ static enum tec_status step(struct tec_memory *m, struct changes *c, struct tec_
     struct tec_groups_change done;
     if (c->all)
         TEC_TRY(judge_tokens(m, c, err));
+    if (m->trial)
+        return TEC_OK;
     enum tec_status status = tec_store_step(m->store, ++m->step, &done, unwritten);
     if (status != TEC_OK && status != TEC_IO && status != TEC_NO_MEMORY)
         return tec_fail(err, status, "%s", unwritten->message);
@@ -155,6 +157,12 @@ static enum tec_status step(struct tec_memory *m, struct changes *c, struct tec_
     if (moved)
         atomic_fetch_add_explicit(&m->changes, moved, memory_order_release);
     return status;
+}
+
+void tec_memory_try(struct tec_memory *m, bool on)
+{
+    for (int i = 0; i < m->shared->n; i++)
+        m->shared->of[i].trial = on;
 }
 
 enum tec_status tec_memory_apply(struct tec_memory *m, const char *json, size_t bytes,

@@ -89,7 +89,9 @@ struct tec_memory_frame {
 struct tec_memory {
     struct tec_memory_shared *shared;
     int session;
-    const char *name, *path; /* path: of the store's file; NULL = it has none */
+    const char *name, *path;              /* path: of the store's file; NULL = it has none */
+    const struct tec_memory_start *start; /* NULL: it begins with its file, or empty */
+    const char *begins;                   /* file of that */
     struct tec_memory_options options;
     const struct tec_decl_node *node;
     const struct tec_decl_resource *resource;
@@ -102,6 +104,7 @@ struct tec_memory {
     int dim;
     float *embedding; /* [dim] */
     int64_t step;
+    bool trial;              /* observations are judged, and change nothing */
     _Atomic int64_t changes; /* of texts and groups */
     _Atomic int64_t settled; /* of these, what the worker has nothing more to do for */
     _Atomic int64_t ended;   /* of these, what came before the last frame's end */

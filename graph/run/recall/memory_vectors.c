@@ -88,9 +88,10 @@ void tec_memory_renewed(void *memory, const struct tec_store_vectors *what)
     if (known)
         snprintf(whose, sizeof whose, "the encoder '%s' (%016llx)", was->name,
                  (unsigned long long)was->id[0]);
-    int n = snprintf(line, sizeof line,
-                     "memory '%.32s': %.150s has vectors of %s, the pipeline's is '%s' (%016llx): ",
-                     m->name, m->path, whose, own->name, (unsigned long long)own->id[0]);
+    int n = snprintf(
+        line, sizeof line,
+        "memory '%.32s': %.150s has vectors of %s, the pipeline's is '%s' (%016llx): ", m->name,
+        m->path ? m->path : m->begins, whose, own->name, (unsigned long long)own->id[0]);
     size_t room = sizeof line - (size_t)n;
     if (!what->done) {
         snprintf(line + n, room, "those of its %u texts are made anew", what->texts);

@@ -1,0 +1,130 @@
+/* replay_memory.c - what memories began with when a recording began: for a replay that begins so.
+ */
+#include "base/byte_text.h"
+#include "graph/run/recall/memory.h"
+#include "tools/record/recorded.h"
+#include "tools/record/recording_own.h"
+#include "tools/record/replay_options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST = TEC_MAX_MEMORIES * TEC_MAX_SESSIONS };
+
+/* The message /tectum/memories, a new reference; NULL: the recording has none. */
+static enum tec_status find_message(json_t **json, struct tec_mcap_reader *file,
+                                    struct tec_error *err)
+{
+    struct tec_mcap_message m;
+    enum tec_status status = TEC_OK;
+    *json = NULL;
+    while (!*json && status == TEC_OK && tec_mcap_next(file, &m))
+        if (tec_mcap_is(m.topic, "/tectum/memories"))
+            status = tec_recorded_object(json, &m, err);
+        else if (tec_mcap_is(m.topic, "/tectum/frames")) /* it stands before all of them */
+            break;
+    tec_mcap_rewind(file);
+    return status;
+}
+
+static bool hash_of(uint64_t out[2], const char *text)
+{
+    char half[17];
+    if (!text || strlen(text) != 32 || strspn(text, "0123456789abcdef") != 32)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        snprintf(half, sizeof half, "%.16s", text + 16 * i);
+        out[i] = strtoull(half, NULL, 16);
+    }
+    return true;
+}
+
+static enum tec_status write_start(struct tec_replay_source *s, struct tec_invocation *call,
+                                   struct tec_mcap_name data, const char **path,
+                                   struct tec_error *err)
+{
+    *path = tec_arena_printf(call->arena, "%s/memory-%d", s->folder, s->n_starts);
+    FILE *out = *path ? fopen(*path, "wxe") : NULL;
+    bool whole = out && fwrite(data.text, 1, data.n, out) == data.n;
+    whole = out && fclose(out) == 0 && whole;
+    return whole ? TEC_OK
+                 : tec_fail(err, TEC_IO, "%s: %s", *path ? *path : s->folder, strerror(errno));
+}
+
+/* What is said where there is no file of that state. */
+static const char *help_of(struct tec_invocation *call, const json_t *json, bool attached,
+                           const char *state)
+{
+    char bytes[24], most[24];
+    long long texts = (long long)json_integer_value(json_object_get(json, "segments"));
+    if (attached)
+        return tec_arena_printf(call->arena,
+                                "it began with %lld texts, state %s, and what the recording holds "
+                                "of them is not so; --empty-memories goes on without",
+                                texts, state);
+    return tec_arena_printf(
+        call->arena,
+        "it began with %lld texts, state %s, %s, of which the recording holds none (%s at most): "
+        "name a file of them with --set resources.NAME.store=FILE, or go on without by "
+        "--empty-memories",
+        texts, state, tec_byte_text(bytes, json_integer_value(json_object_get(json, "bytes"))),
+        tec_byte_text(most, TEC_RECORDED_MEMORY));
+}
+
+static enum tec_status take(struct tec_replay_source *s, struct tec_invocation *call,
+                            const struct tec_mcap_reader *file, const json_t *json,
+                            struct tec_error *err)
+{
+    struct tec_memory_start start = {.path = NULL};
+    const char *memory = json_string_value(json_object_get(json, "memory"));
+    const char *state = json_string_value(json_object_get(json, "state"));
+    const char *attachment = json_string_value(json_object_get(json, "attachment"));
+    json_int_t session = json_integer_value(json_object_get(json, "session"));
+    struct tec_mcap_name data;
+    if (!memory || session < 0 || session >= TEC_MAX_SESSIONS || !hash_of(start.hash, state))
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s: message /tectum/memories: a memory has a name, a session and a state",
+                        file->path);
+    start.memory = tec_arena_strdup(call->arena, memory);
+    start.session = (int)session;
+    if (attachment && tec_mcap_attachment(file, attachment, &data))
+        TEC_TRY(write_start(s, call, data, &start.path, err));
+    start.help = help_of(call, json, start.path, state);
+    if (!start.memory || !start.help)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
+    s->starts[s->n_starts++] = start;
+    return TEC_OK;
+}
+
+enum tec_status tec_replay_memories(struct tec_replay_source *s, struct tec_invocation *call,
+                                    struct tec_mcap_reader *file, struct tec_error *err)
+{
+    json_t *json = NULL;
+    TEC_TRY(find_message(&json, file, err));
+    const json_t *all = json_object_get(json, "memories");
+    size_t n = json_array_size(all);
+    enum tec_status status = TEC_OK;
+    s->starts = n > 0 && n <= MOST ? TEC_NEW(call->arena, n, struct tec_memory_start) : NULL;
+    if (n > MOST)
+        status = tec_fail(err, TEC_MALFORMED,
+                          "%s: message /tectum/memories: %zu memories; %d are "
+                          "possible",
+                          file->path, n, MOST);
+    else if (n > 0 && !s->starts)
+        status = tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
+    for (size_t i = 0; status == TEC_OK && i < n; i++)
+        status = take(s, call, file, json_array_get(all, i), err);
+    json_decref(json);
+    return status;
+}
+
+void tec_replay_memories_close(struct tec_replay_source *s)
+{
+    char path[128];
+    for (int i = 0; s->folder[0] && i <= s->n_starts && s->starts; i++) {
+        snprintf(path, sizeof path, "%s/memory-%d", s->folder, i);
+        unlink(path);
+    }
+}
