@@ -75,6 +75,22 @@ run 1 "as JSON" check $demo --costs "$W/slow.costs" --format json
 out '"code": *"E031"'; out '"line": *[1-9]'
 run 1 "a deadline of --set" check $demo --costs "$W/fits.costs" --set nodes.act.deadline.ms=89
 out "E031"; out -- "--set:1:"
+# By the time of another number of steps: the judgement says so, met or not, whoever says how many there are.
+costs steps.costs 50000 30000
+sed -i 's/"node": *"act",/&"steps":7,/' "$W/steps.costs"
+run 0 "actions of other steps" check $demo --costs "$W/steps.costs"
+out "W119.: 'act' was measured with 7 steps and has 10 here: deadlines are judged by the time of 7"
+run 1 "which are late" check $demo --costs "$W/steps.costs" --set nodes.act.deadline.ms=70 --format json
+out '"E031", .*see 50 + act 30; act with 7 steps, it has 10)'; out '"code": *"W119"'
+mkdir -p "$W/robots" && cp pipelines/robots/metaworld.lua "$W/robots/" && sed 's/steps = 10, //' $demo >"$W/left.lua"
+run 0 "steps that the file leaves to the model" check "$W/left.lua" --costs "$W/steps.costs"
+out "'act' was measured with 7 steps and has 10 here"
+sed -i 's/"steps":7,/"steps":10,/' "$W/steps.costs"
+run 0 "the same steps" check "$W/left.lua" --costs "$W/steps.costs"
+! grep -q "W119" "$W/out"; ok $? "and nothing to say"
+sed 's/arch = "pi05"/arch = "gone"/' "$W/left.lua" >"$W/gone.lua"
+run 1 "a model that is not there" check "$W/gone.lua" --costs "$W/steps.costs"
+out "W119.: 'act' was measured with 10 steps; its model's description, which says how many it has here, cannot be read"
 costs other.costs 1 1 look
 run 0 "a row of an unknown node" check $demo --costs "$W/other.costs"
 err "is called 'look'"

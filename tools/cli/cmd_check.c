@@ -343,6 +343,18 @@ static enum tec_status check_plan(struct tec_invocation *call, const struct tec_
     return status;
 }
 
+static enum tec_status judge_costs(struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                                   const struct tec_cost_table *costs, struct tec_diagnostics *d,
+                                   struct tec_error *err)
+{
+    int *steps = TEC_NEW(call->arena, (size_t)pipeline->n_nodes + 1, int);
+    if (!steps)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for steps");
+    tec_measure_steps(steps, call, pipeline);
+    tec_profile_costs_check(d, costs, pipeline, steps, call->shared.costs);
+    return TEC_OK;
+}
+
 static enum tec_status check_pipeline(struct tec_invocation *call, const char *path,
                                       struct tec_diagnostics *d, struct tec_error *err)
 {
@@ -361,7 +373,7 @@ static enum tec_status check_pipeline(struct tec_invocation *call, const char *p
     if (status == TEC_OK)
         status = tec_profile_costs_open(&costs, call, pipeline, err);
     if (costs)
-        tec_profile_costs_check(d, costs, pipeline, call->shared.costs);
+        status = judge_costs(call, pipeline, costs, d, err);
     if (status == TEC_OK && tec_json_refused())
         status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory to check it", path);
     if (status == TEC_OK && d->n_errors == 0 && call->shared.format == TEC_FORMAT_TEXT)

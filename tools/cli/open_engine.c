@@ -148,6 +148,8 @@ static enum tec_status open_here(struct tec_opened *out, struct tec_engine_optio
     enum tec_status status = tec_cli_device_choice(call, &options->device, err);
     if (status == TEC_OK)
         status = tec_profile_costs_open(&options->costs, call, out->pipeline, err);
+    if (status == TEC_OK && options->costs)
+        tec_profile_costs_steps(call, options->costs, out->pipeline, call->shared.costs);
     if (status != TEC_OK)
         tec_close_engine(out);
     return status;

@@ -256,6 +256,7 @@ static int turn_of(const struct tec_cost_table *t, const struct tec_pipeline *p,
 /* What a frame runs before a node, in words, and how long that takes. */
 struct before {
     double ms;
+    unsigned nodes; /* bit set of those that are in it */
     char text[TEC_CHAIN_TEXT];
 };
 
@@ -294,10 +295,61 @@ static struct before before_of(const struct tec_cost_table *t, const struct tec_
         const struct tec_decl_node *n = &p->nodes[i], *of = proposed_to(p, n);
         bool own =
             hard && of->chain == chain && (is_before(p, of, hard) || (of != n && of == hard));
-        if (is_timed(n) && (own || is_earlier(p, of, chain, hard)))
+        if (is_timed(n) && (own || is_earlier(p, of, chain, hard))) {
             add_before(&b, prompt_name(t, p, n), hard_ms(t, p, n, all));
+            b.nodes |= 1U << i;
+        }
     }
     return b;
+}
+
+/* --- steps ----------------------------------------------------------------------------------- */
+
+/* The row of an action that was measured with another number of steps than it has; NULL: it was
+ * not, or the row does not say. */
+static const struct tec_cost_row *other_steps(const struct tec_cost_table *t,
+                                              const struct tec_decl_node *n, int steps)
+{
+    bool acts = n->kind == TEC_DECL_ACTION && !n->culled;
+    const struct tec_cost_row *row = acts ? tec_costs_table_row(t, n->name, 0) : NULL;
+    return row && row->steps && row->steps != steps ? row : NULL;
+}
+
+/* "; act with 10 steps, it has 300", of those of the bit set; 0: that is not known. */
+static const char *steps_text(char text[200], const struct tec_cost_table *t,
+                              const struct tec_pipeline *p, const int *steps, unsigned nodes)
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (int i = 0; i < p->n_nodes && n < 200; i++) {
+        const struct tec_cost_row *row = other_steps(t, &p->nodes[i], steps[i]);
+        const char *name = p->nodes[i].name;
+        if (row && nodes >> i & 1U && steps[i])
+            n += (size_t)snprintf(text + n, 200 - n, "; %.40s with %d steps, it has %d", name,
+                                  row->steps, steps[i]);
+        else if (row && nodes >> i & 1U)
+            n += (size_t)snprintf(text + n, 200 - n, "; %.40s with %d steps", name, row->steps);
+    }
+    return text;
+}
+
+static void check_steps(struct tec_diagnostics *d, const struct tec_cost_table *t,
+                        const struct tec_decl_node *n, int steps, const char *path)
+{
+    const struct tec_cost_row *row = other_steps(t, n, steps);
+    if (!row)
+        return;
+    struct tec_diagnostic *entry =
+        steps
+            ? tec_diagnostics_add(d, TEC_W119, n->where,
+                                  "'%s' was measured with %d steps and has %d here: deadlines are "
+                                  "judged by the time of %d",
+                                  n->name, row->steps, steps, row->steps)
+            : tec_diagnostics_add(d, TEC_W119, n->where,
+                                  "'%s' was measured with %d steps; its model's description, "
+                                  "which says how many it has here, cannot be read",
+                                  n->name, row->steps);
+    tec_diagnostics_help(d, entry, "measure it again, %.200s is of others", path);
 }
 
 static void check_ring(struct tec_diagnostics *d, const struct tec_cost_table *t,
@@ -340,9 +392,10 @@ static void check_asked(struct tec_diagnostics *d, const struct tec_cost_table *
 
 /* Of an action, or of a hard text. */
 static void check_action(struct tec_diagnostics *d, const struct tec_cost_table *t,
-                         const struct tec_pipeline *p, const struct tec_decl_node *n,
-                         const char *path)
+                         const struct tec_pipeline *p, int node, const int *steps, const char *path)
 {
+    const struct tec_decl_node *n = &p->nodes[node];
+    char others[200];
     const struct before b = before_of(t, p, n->chain, n, false);
     double own = hard_ms(t, p, n, false);
     if (b.ms + own <= n->deadline.ms) {
@@ -352,8 +405,9 @@ static void check_action(struct tec_diagnostics *d, const struct tec_cost_table 
     struct tec_diagnostic *entry = tec_diagnostics_add(
         d, TEC_E031, n->deadline.where_ms,
         "hard deadline %g ms is shorter than the measured critical path %.4g ms (p99: %s%.40s "
-        "%.4g)",
-        n->deadline.ms, b.ms + own, b.text, n->name, own);
+        "%.4g%s)",
+        n->deadline.ms, b.ms + own, b.text, n->name, own,
+        steps_text(others, t, p, steps, b.nodes | 1U << node));
     tec_diagnostics_help(d, entry,
                          "a deadline of at least %g ms, fewer steps or cameras, or a faster "
                          "device; measured in %.200s",
@@ -428,13 +482,16 @@ static void check_superseded(struct tec_diagnostics *d, const struct tec_cost_ta
 }
 
 void tec_profile_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *table,
-                             const struct tec_pipeline *pipeline, const char *path)
+                             const struct tec_pipeline *pipeline, const int *steps,
+                             const char *path)
 {
+    for (int i = 0; i < pipeline->n_nodes; i++)
+        check_steps(d, table, &pipeline->nodes[i], steps[i], path);
     for (int i = 0; tec_pipeline_ring(pipeline, i); i++)
         check_ring(d, table, pipeline, i, path);
     for (int i = 0; i < pipeline->n_nodes; i++)
         if (is_due(pipeline, &pipeline->nodes[i]))
-            check_action(d, table, pipeline, &pipeline->nodes[i], path);
+            check_action(d, table, pipeline, i, steps, path);
         else
             check_superseded(d, table, pipeline, &pipeline->nodes[i], path);
 }

@@ -149,7 +149,6 @@ static enum tec_status compare(struct tec_invocation *call, const struct tec_cos
     if (t->pipeline && strcmp(t->pipeline, p->name) != 0)
         tec_say(call, "%s: measured on pipeline '%.80s', used for '%s'", path, t->pipeline,
                 p->name);
-    tec_profile_costs_steps(call, t, p, path);
     if (unknown.n)
         tec_say(call, "%s: no node of '%s' is called %s; these rows are not used", path, p->name,
                 unknown.text);

@@ -21,15 +21,18 @@ enum tec_status tec_profile_costs_read(struct tec_cost_table *out,
                                        struct tec_error *err);
 
 /* Say on stderr which action nodes were measured with other steps than this pipeline's file has;
- * `path` names the table. tec_profile_costs_open has said it. */
+ * `path` names the table. */
 void tec_profile_costs_steps(const struct tec_invocation *call, const struct tec_cost_table *table,
                              const struct tec_pipeline *pipeline, const char *path);
 
 /* E031 for each hard deadline that the path to its node does not meet at p99: what a frame runs
  * before it, and the node itself. W118 for each text that is begun anew before it has time for its
- * tokens at the median. Nodes without a row count as 0. */
+ * tokens at the median. Nodes without a row count as 0. W119 for each action whose row is of
+ * another number of steps than `steps` [n_nodes] says (tec_measure_steps; 0: it is not known); an
+ * E031 on it says so, too. */
 void tec_profile_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *table,
-                             const struct tec_pipeline *pipeline, const char *path);
+                             const struct tec_pipeline *pipeline, const int *steps,
+                             const char *path);
 
 /* What a frame runs up to the end of a hard node, in words: "see 100 + talk 600 + act 100". */
 enum { TEC_CHAIN_TEXT = 1024 };

@@ -67,6 +67,27 @@ enum tec_status tec_measure_plan(struct tec_engine **out, enum tec_measured_by *
     return tec_engine_plan(out, &options, call->heap, err);
 }
 
+void tec_measure_steps(int *steps, struct tec_invocation *call, const struct tec_pipeline *pipeline)
+{
+    struct tec_engine *engine = NULL;
+    enum tec_measured_by by;
+    struct tec_error unsaid;
+    bool any = false;
+    for (int i = 0; i < pipeline->n_nodes; i++) {
+        const struct tec_decl_node *n = &pipeline->nodes[i];
+        steps[i] = n->kind == TEC_DECL_ACTION ? n->steps : 0;
+        any |= n->kind == TEC_DECL_ACTION && !n->culled && !n->steps;
+    }
+    if (!any || tec_measure_plan(&engine, &by, call, pipeline, &unsaid) != TEC_OK)
+        return;
+    for (int i = 0; i < pipeline->n_nodes; i++) {
+        const struct tec_decl_node *n = &pipeline->nodes[i];
+        if (n->kind == TEC_DECL_ACTION && !n->culled && !n->steps && n->chain >= 0)
+            steps[i] = engine->chains[n->chain].plan->model->flow.steps;
+    }
+    tec_engine_close(engine);
+}
+
 const char *tec_measure_text(const struct tec_byte_plan *bytes, struct tec_arena *arena)
 {
     const struct {

@@ -24,6 +24,11 @@ enum tec_status tec_measure_plan(struct tec_engine **out, enum tec_measured_by *
                                  struct tec_invocation *call, const struct tec_pipeline *pipeline,
                                  bool branches, struct tec_error *err);
 
+/* Steps of denoising of each node [n_nodes]: the file's, else its model's. 0: it is no action, or
+ * the model's description cannot be read. */
+void tec_measure_steps(int *steps, struct tec_invocation *call,
+                       const struct tec_pipeline *pipeline);
+
 /* "6.12 GiB: weights 5.96 GiB, KV 150 MiB, ..." in the arena; NULL when it is full. */
 const char *tec_measure_text(const struct tec_byte_plan *bytes, struct tec_arena *arena);
 
