@@ -161,7 +161,9 @@ static void run_case(struct open *o, int i, bool given)
                                 NULL, &err) == TEC_OK);
     CHECK_INT(input.chains[0].n_fixed[0], ==, given ? cases[i].d : 0);
     loop_frame(o->engine->loop, &input, 0, 0);
-    o->rows = tec_session_act(o->engine->session, &input, o->chunk, o->robot);
+    o->rows = tec_session_act_on(o->engine->session,
+                                 tec_session_observation(o->engine->session)->state_raw, o->chunk,
+                                 o->robot, NULL);
 }
 
 /* --- against PyTorch ------------------------------------------------------------------------- */
@@ -571,7 +573,8 @@ TEST(the_library_takes_it_too)
         REQUIRE(tec_session_observe(o.engine->session, v, n, NULL, i, 0, &input, NULL, &err) ==
                 TEC_OK);
         loop_frame(o.engine->loop, &input, 0, 0);
-        tec_session_act(o.engine->session, &input, o.chunk, o.robot);
+        tec_session_act_on(o.engine->session, tec_session_observation(o.engine->session)->state_raw,
+                           o.chunk, o.robot, NULL);
         REQUIRE(tectum_submit(t, out, n, 0, NULL, &mine) == TECTUM_OK);
         REQUIRE(tectum_wait(t, i, -1, got, CHUNK, &info, &mine) == TECTUM_OK);
         CHECK(memcmp(got, o.robot, sizeof got) == 0);

@@ -212,9 +212,11 @@ TEST(three_inputs_stay_valid)
     open_demo();
     REQUIRE(observe() == TEC_OK);
     first = d.input;
+    const struct tec_observation *seen = tec_session_observation(d.session), *then;
     request(1, "press it");
     REQUIRE(observe() == TEC_OK);
     second = d.input;
+    then = tec_session_observation(d.session);
     request(0, "press the button");
     REQUIRE(observe() == TEC_OK);
     CHECK(first.chains[0].state != second.chains[0].state &&
@@ -224,13 +226,12 @@ TEST(three_inputs_stay_valid)
     CHECK(first.chains[0].prefix.n_text == d.input.chains[0].prefix.n_text &&
           memcmp(first.chains[0].prefix.ids, d.input.chains[0].prefix.ids, 20 * sizeof(int)) == 0);
     CHECK(memcmp(first.chains[0].state, second.chains[0].state, 4 * sizeof(float)) != 0);
-    CHECK_INT(tec_session_act(d.session, &first, chunk, a), ==, 16);
-    CHECK_INT(tec_session_act(d.session, &d.input, chunk, b), ==, 16);
+    CHECK_INT(tec_session_act_on(d.session, seen->state_raw, chunk, a, NULL), ==, 16);
+    seen = tec_session_observation(d.session);
+    CHECK_INT(tec_session_act_on(d.session, seen->state_raw, chunk, b, NULL), ==, 16);
     CHECK(memcmp(a, b, sizeof a) == 0);
     chunk[8] = NAN; /* the third row */
-    CHECK_INT(tec_session_act(d.session, &second, chunk, a), ==, 2);
-    second.chains[0].state = chunk;
-    CHECK_INT(tec_session_act(d.session, &second, chunk, a), ==, 0);
+    CHECK_INT(tec_session_act_on(d.session, then->state_raw, chunk, a, NULL), ==, 2);
     close_all();
 }
 
@@ -552,7 +553,9 @@ TEST(without_a_robot_values_pass_as_they_are)
     CHECK(d.input.chains[0].prefix.n_text == 8 && d.input.chains[0].prefix.ids[0] == 2);
     for (int i = 0; i < 50 * 32; i++)
         chunk[i] = (float)i;
-    CHECK_INT(tec_session_act(d.session, &d.input, chunk, out), ==, 50);
+    CHECK_INT(tec_session_act_on(d.session, tec_session_observation(d.session)->state_raw, chunk,
+                                 out, NULL),
+              ==, 50);
     CHECK(tec_session_columns(d.session) == 32 && out[0] == 0.0 && out[1599] == 1599.0);
     v->name = "frnt";
     CHECK(observe_frame(NULL, 0) == TEC_NOT_FOUND);

@@ -255,7 +255,8 @@ TEST(actions_equal_those_of_the_loop)
         REQUIRE(tec_session_observe(e->session, own, 4, NULL, i, 0, &input, NULL, &mine) == TEC_OK);
         loop_frame(e->loop, &input, 0, 0);
         tec_launch_actions(e->plan, tec_plan_part(e->plan, TEC_PART_FRAME, 0), chunk);
-        int rows = tec_session_act(e->session, &input, chunk, want);
+        int rows = tec_session_act_on(e->session, tec_session_observation(e->session)->state_raw,
+                                      chunk, want, NULL);
         REQUIRE(tectum_submit(t, v, 4, 0, NULL, &err) == TECTUM_OK);
         REQUIRE(tectum_wait(t, i, patience, got, ROOM, &info, &err) == TECTUM_OK);
         CHECK_INT(info.rows, ==, rows);

@@ -132,7 +132,8 @@ static enum tec_status infer(struct tec_episodes *j, int i, bool taps, struct ru
     double *robot = TEC_NEW(j->pi.v->arena, j->robot_chunk, double);
     if (!robot)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to judge with");
-    tec_session_act(j->session, &input, r.actions, robot);
+    tec_session_act_on(j->session, tec_session_observation(j->session)->state_raw, r.actions, robot,
+                       NULL);
     for (size_t k = 0; k < j->robot_chunk; k++)
         run->robot[(size_t)i * j->robot_chunk + k] = (float)robot[k];
     decode(j, &r, i, taps, run);

@@ -465,18 +465,6 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     return TEC_OK;
 }
 
-int tec_session_act(struct tec_session *session, const struct tec_frame_input *input,
-                    const float *chunk, double *out)
-{
-    for (int i = 0; i < TEC_SESSION_SETS; i++) {
-        const struct tec_observation *seen = &session->sets[i].seen;
-        if (seen->state == input->chains[session->options.chain].state)
-            return tec_robot_act(session->observer, chunk, session->options.model->flow.horizon,
-                                 seen->state_raw, out, NULL);
-    }
-    return 0;
-}
-
 int tec_session_act_on(struct tec_session *session, const double *state_raw, const float *chunk,
                        double *out, struct tec_beyond *beyond)
 {

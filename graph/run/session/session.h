@@ -95,8 +95,8 @@ void tec_session_use(struct tec_session *session, int set);
  *
  * Where an action node has a prefix, the value of its name (F32 or F64 [d, columns], 0 <= d <= the
  * rows declared; absent: d = 0) gives the first d actions in the robot's units. They become the
- * model's by the inverse of tec_session_act on this observation's state, and take the place of the
- * first d rows of the noise; a wrong shape, or what is not finite, is refused with the name.
+ * model's by the inverse of tec_session_act_on for this observation's state, and take the place of
+ * the first d rows of the noise; a wrong shape, or what is not finite, is refused with the name.
  *
  * The text that the prefill of a secondary chain reads goes through that node's template (where it
  * names none: the robot's if it reads the state, else "plain") and its model's tokenizer;
@@ -123,14 +123,11 @@ void tec_session_reset(struct tec_session *session);
  * one was made. */
 void tec_session_resume(struct tec_session *session);
 
-/* Model actions [horizon, dim] to robot actions [rows, columns] for one of the last three inputs;
- * returns rows (0 for another input). Fewer than tec_session_rows when a row is not finite. Without
- * a robot: a copy. out holds tec_session_rows x tec_session_columns. */
-int tec_session_act(struct tec_session *session, const struct tec_frame_input *input,
-                    const float *chunk, double *out);
-/* The same for a chunk whose input is gone: state_raw is that of its observation, of all that are
- * joined, [tec_session_state] (tec_session_observation of the first). *beyond (NULL is allowed):
- * what was beyond the limits, as tec_robot_act. */
+/* Model actions [horizon, dim] to robot actions [rows, columns]; returns rows. Fewer than
+ * tec_session_rows when a row is not finite. Without a robot: a copy. state_raw is that of the
+ * chunk's observation, of all that are joined, [tec_session_state] (tec_session_observation of the
+ * first). out holds tec_session_rows x tec_session_columns. *beyond (NULL is allowed): what was
+ * beyond the limits, as tec_robot_act. */
 int tec_session_act_on(struct tec_session *session, const double *state_raw, const float *chunk,
                        double *out, struct tec_beyond *beyond);
 /* Of the robot's commands, for whoever hands them out; as long as the session. NULL = none. */
