@@ -117,27 +117,36 @@ static void bench_pair(struct bench *base, struct bench *other, enum tec_tier ti
            rates[PAIRS / 2]);
 }
 
-/* x as bf16 terms: two where there is a tile unit, one where there are products of pairs, too;
- * elsewhere nothing is gained. */
+/* x as so many bf16 terms, beside all of x. */
+static void bench_terms_of(const struct bench *base, enum tec_tier tier, int terms, int k, int n)
+{
+    static const int rows[] = {1, 8, 16, 64, 532};
+    struct bench all = *base, some = *base;
+    all.args.k = all.args.ldx = k;
+    all.args.n = all.args.ldy = n;
+    all.one = some.one = tec_matrix_size(TEC_MATRIX_PANELS, true, n, k);
+    all.copies = some.copies = (int)(pool_size / all.one);
+    some.name = terms == 1 ? "one term" : "two terms";
+    some.args = all.args;
+    some.args.terms = 2;
+    some.args.rounded = terms == 1;
+    for (int lanes = 1; lanes <= 2; lanes++)
+        for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
+            bench_pair(&all, &some, tier, lanes, rows[r]);
+}
+
+/* Two where there is a tile unit, one where there are products of pairs, too; elsewhere nothing is
+ * gained. The shapes are of Gemma 2B. */
 static void bench_terms(enum tec_tier tier, char *pool, float *x, float *y)
 {
-    static const int rows[] = {1, 8, 64, 532};
+    static const int shapes[][2] = {{2048, 2048}, {2048, 16384}, {16384, 2048}};
     struct tec_kernels kernels = tec_kernels_for(tier);
     bool tiles = conform_has_tiles(&kernels);
-    for (int terms = 1; terms <= tiles + (tiles || conform_has_pairs(&kernels)); terms++) {
-        struct bench all = {.name = "bf16", .gemm = kernels.gemm_bf16, .pool = pool}, some = all;
-        some.name = terms == 1 ? "one term" : "two terms";
-        all.args = (struct tec_gemm_args){
-            .x = x, .y = y, .k = 2048, .ldx = 2048, .n = 2048, .ldy = 2048, .max_rows = MAX_ROWS};
-        all.one = some.one = tec_matrix_size(TEC_MATRIX_PANELS, true, 2048, 2048);
-        all.copies = some.copies = (int)(pool_size / all.one);
-        some.args = all.args;
-        some.args.terms = 2;
-        some.args.rounded = terms == 1;
-        for (int lanes = 1; lanes <= 2; lanes++)
-            for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
-                bench_pair(&all, &some, tier, lanes, rows[r]);
-    }
+    struct bench base = {.name = "bf16", .gemm = kernels.gemm_bf16, .pool = pool};
+    base.args = (struct tec_gemm_args){.x = x, .y = y, .max_rows = MAX_ROWS};
+    for (int terms = 1; terms <= tiles + (tiles || conform_has_pairs(&kernels)); terms++)
+        for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+            bench_terms_of(&base, tier, terms, shapes[s][0], shapes[s][1]);
 }
 
 /* Products of one shape, by weights of 16, 8 and 4 bits. */

@@ -9,7 +9,9 @@ from row import Row
 from turns import nice
 
 HEAD = 256000 * 2048 * 2  # bytes; the embedding, which is the head, too, stays bf16 with int8 weights
-PREFILL = {"bf16": [1.3, 2.0], "int8": [1.5, 2.0]}
+PREFILL = {"bf16": [1.3, 2.0], "int8": [1.5, 2.0], "int4": None}
+LESS = {None: 1, "int8": 2, "int4": 32 / 9}  # of a layer's bytes with bf16 weights
+KINDS = ((None, "bf16"), ("int8", "Q8_0"), ("int4", "Q4_0"))
 
 
 class Text:
@@ -28,10 +30,10 @@ class Text:
         return subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True,
                               preexec_fn=lambda: nice(self.setup.priority), **more).stdout
 
-    def as_set(self, quantize, rounds=False):
-        return (["--set", f"model.quantize={quantize}"] if quantize else []) + (["--set", "model.round=bf16"] if rounds else [])
+    def as_set(self, quantize, rounds=None):
+        return (["--set", f"model.quantize={quantize}"] if quantize else []) + (["--set", f"model.round={rounds}"] if rounds else [])
 
-    def packed(self, quantize, rounds=False):
+    def packed(self, quantize, rounds=None):
         """The weights as a file that is mapped, so that a turn begins at once; a short prompt; tectum's greedy tokens behind it."""
         self.run(self.setup.program, "pack", *self.base[:-2], *self.as_set(quantize, rounds))
         dump, out = self.folder / "dump.safetensors", self.folder / "prompt.npy"
@@ -47,17 +49,17 @@ class Text:
         path = self.folder / f"model_{kind}.gguf"
         if not path.exists():
             self.run(self.setup.python, "-c", "import ctypes, sys, llama_cpp as l; p = l.llama_model_quantize_default_params(); "
-                     "p.ftype = l.LLAMA_FTYPE_MOSTLY_Q8_0; sys.exit(l.llama_model_quantize(sys.argv[1].encode(), sys.argv[2].encode(), "
+                     f"p.ftype = l.LLAMA_FTYPE_MOSTLY_{kind.upper()}; sys.exit(l.llama_model_quantize(sys.argv[1].encode(), sys.argv[2].encode(), "
                      "ctypes.byref(p)))", self.folder / "model_bf16.gguf", path, env=self.env)
         return path
 
-    def row(self, name, what, quantize, kind, batch, goal, more=None, rounds=False):
+    def row(self, name, what, quantize, kind, batch, goal, more=None, rounds=None):
         """batch 0: the prompt until its first token. llama.cpp makes logits with the prompt; tectum's first decode launch does that. Both choose.
-        rounds: what products read is rounded to bf16, as llama.cpp does with bf16 weights."""
+        rounds: model.round; "bf16": what products read is rounded to bf16, as llama.cpp does with bf16 weights."""
         tokens = self.packed(quantize, rounds)
         ours = Profiled([str(self.setup.program), "profile", *self.base, *self.as_set(quantize, rounds)],
                         lambda v: v["point"].get("batch", 0) == batch or (batch == 0 and v["point"].get("batch") == 1),
-                        {"dtype": (quantize or "bf16") + (", round" if rounds else "")}, self.setup.priority)
+                        {"dtype": (quantize or "bf16") + (f", round {rounds}" if rounds else "")}, self.setup.priority)
         peer = self.setup.side(f"llama.cpp, {kind}", "work_llama.py", self.gguf(kind.lower()), self.folder / "prompt.npy", self.setup.threads,
                                batch, env=self.env)
         return Row(name, f"{self.what}: {what}", ours, [peer], {peer.name: goal}, frames=3, compare=None if quantize else 0.5, results=lambda: tokens,
@@ -73,15 +75,16 @@ def of_read_bandwidth(read, found):
 
 def prefill(setup):
     text = Text(setup)
-    for quantize, kind in ((None, "bf16"), ("int8", "Q8_0")):
+    for quantize, kind in KINDS:
         yield text.row(f"prefill_{quantize or 'bf16'}", "532 tokens to the first", quantize, kind, 0, PREFILL[quantize or "bf16"])
-    yield text.row("prefill_bf16_round", "532 tokens to the first, activations rounded", None, "bf16", 0, PREFILL["bf16"], rounds=True)
+    yield text.row("prefill_bf16_round", "532 tokens to the first, activations rounded", None, "bf16", 0, PREFILL["bf16"], rounds="bf16")
+    yield text.row("prefill_bf16_two_terms", "532 tokens to the first, activations in two terms", None, "bf16", 0, PREFILL["bf16"], rounds="bf16x2")
 
 
 def decode(setup):
     text = Text(setup)
-    for quantize, kind in ((None, "bf16"), ("int8", "Q8_0")):
-        read = HEAD + ((text.folder / "model.safetensors").stat().st_size - HEAD) / (2 if quantize else 1)
+    for quantize, kind in KINDS:
+        read = HEAD + ((text.folder / "model.safetensors").stat().st_size - HEAD) / LESS[quantize]
 
         def share(_, found, read=read):
             return of_read_bandwidth(read, found)

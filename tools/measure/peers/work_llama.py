@@ -5,6 +5,7 @@ token for so many sequences behind them, chosen, too. A choice is the largest of
 with. Its result: greedy tokens behind the prompt of the file.
 """
 import ctypes
+import re
 import sys
 
 from worker import serve, timed  # first: it keeps standard output
@@ -74,7 +75,7 @@ def main():
         text.read(drawn)
         text.best()
     frame = (lambda: timed(first)) if sequences == 0 else (lambda: timed(step))
-    serve(lambda: (frame()[0], tokens), {"version": ll.__version__, "dtype": "Q8_0" if "q8_0" in path else "bf16"})
+    serve(lambda: (frame()[0], tokens), {"version": ll.__version__, "dtype": re.search("model_(.*).gguf", path)[1].replace("q", "Q")})
 
 
 if __name__ == "__main__":
