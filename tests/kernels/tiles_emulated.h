@@ -17,6 +17,7 @@
 struct tiles_emulated {
     bool started, written[8];
     unsigned char bytes[8][16][64];
+    float whole[16];
 };
 static _Thread_local struct tiles_emulated tiles_emulated;
 
@@ -79,12 +80,12 @@ static inline void tiles_emulated_dot(int sums, int x, int w)
         }
 }
 
-VEC_INLINE vec tiles_emulated_whole(const int32_t *high, const int32_t *low)
+/* Sums of high and of low digits of so many columns as float32, in their place. */
+static inline const float *tiles_emulated_whole(const int32_t *high, const int32_t *low, int count)
 {
-    float whole[VEC_WIDTH];
-    for (int i = 0; i < VEC_WIDTH; i++)
-        whole[i] = (float)(high[i] * 256 + low[i]);
-    return vec_load(whole);
+    for (int i = 0; i < count; i++)
+        tiles_emulated.whole[i] = (float)(high[i] * 256 + low[i]);
+    return tiles_emulated.whole;
 }
 
 #define TILES_TARGET VEC_TARGET
@@ -95,7 +96,7 @@ VEC_INLINE vec tiles_emulated_whole(const int32_t *high, const int32_t *low)
 #define TILE_LOAD(t, at) ((void)memcpy(tiles_emulated_at(t, true), at, 1024))
 #define TILE_STORE(t, at) ((void)memcpy(at, tiles_emulated_at(t, false), 1024))
 #define TILE_PRODUCT(s, x, w) tiles_emulated_product(s, x, w)
-#define TILE_WHOLE(high, low) tiles_emulated_whole(high, low)
+#define TILE_WHOLE(high, low) vec_load(tiles_emulated_whole(high, low, VEC_WIDTH))
 #define TILE_DOT(s, x, w) tiles_emulated_dot(s, x, w)
 
 #endif
