@@ -20,8 +20,8 @@ enum { INT8_BYTES = 1 };
 
 #include "kernels/panels/gemm_int8_tiles.inc"
 /* Less than a cache holds, so that small products have blocks and pieces, too. */
-#define TILES_BLOCK 64
-#define TILES_DEPTH 512
+#define TILES_BLOCK 96
+#define TILES_DEPTH 320
 #include "kernels/panels/gemm_tiles.inc"
 
 static void gemm_bf16(const struct tec_gemm_args *a, struct tec_part part)
