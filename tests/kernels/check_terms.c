@@ -20,7 +20,7 @@ static const struct {
              {33, 33, 48, 96},    {64, 63, 32, 127}, {129, 129, 16, 300}, {140, 131, 32, 47},
              {260, 257, 16, 7},   {1, 1, 528, 2051}, {3, 3, 560, 40},     {17, 17, 32, 2100},
              {128, 128, 48, 513}, {14, 14, 800, 34}, {2, 2, 16, 16387},   {40, 40, 560, 700},
-             {41, 40, 544, 697},  {96, 96, 80, 333}};
+             {41, 40, 544, 697},  {96, 96, 80, 290}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 12 };
 
 /* For a processor's own tile unit, whose blocks and pieces are as large as its caches: more rows
