@@ -50,8 +50,9 @@ static struct tec_samples samples(int64_t *ns, int n)
 /* K = 7 on a prefix of 290 with P = 40 ms and d = 10 ms gives sequential frames of 100 ms. */
 static struct tec_actionflow_cell *make_cell(void)
 {
-    static const int64_t ms[TEC_ACTIONFLOW_VARIANTS][4] = {
-        {101, 100, 99, 140}, {60, 61, 59, 62}, {52, 50, 49, 60}, {41, 44, 43, 90}};
+    static const int64_t ms[TEC_ACTIONFLOW_VARIANTS][4] = {{101, 100, 99, 140}, {99, 98, 98, 99},
+                                                           {70, 71, 72, 73},    {60, 61, 59, 62},
+                                                           {52, 50, 49, 60},    {41, 44, 43, 90}};
     suite = (struct tec_actionflow){.n_cells = 1};
     struct tec_actionflow_cell *c = &suite.cells[0];
     *c =
@@ -61,6 +62,7 @@ static struct tec_actionflow_cell *make_cell(void)
             frame[v][i] = ms[v][i] * 1000000;
         c->rows[v].frame = samples(frame[v], 4);
         c->rows[v].frames = c->rows[v].actions = 4;
+        c->rows[v].launches = 4 * (v + 1);
     }
     for (int i = 0; i < 3; i++) {
         prefill[i] = (41 - i) * 1000000;
@@ -89,6 +91,7 @@ TEST(rates_ages_and_bounds_are_of_the_samples)
     CHECK(near(tec_actionflow_age_ms(rotate, 1.0), 350.0));
     CHECK(near(tec_actionflow_ratio(c, TEC_ACTIONFLOW_SEQUENTIAL, TEC_ACTIONFLOW_ROTATE),
                100.0 / 43.0));
+    CHECK(near(tec_actionflow_launches(rotate), TEC_ACTIONFLOW_ROTATE + 1.0));
     CHECK(isnan(tec_actionflow_age_ms(&c->rows[TEC_ACTIONFLOW_GATHER], 0.5)));
 }
 
@@ -100,6 +103,7 @@ TEST(what_was_not_measured_is_not_a_number)
     CHECK(isnan(tec_actionflow_frame_ms(row, 0.5)));
     CHECK(isnan(tec_actionflow_actions_s(row)));
     CHECK(isnan(tec_actionflow_copied(row)));
+    CHECK(isnan(tec_actionflow_launches(row)));
     CHECK(isnan(tec_actionflow_ratio(&none, TEC_ACTIONFLOW_COPY, TEC_ACTIONFLOW_ROTATE)));
 }
 
@@ -108,6 +112,8 @@ TEST(bytes_are_those_of_the_tables)
 {
     const struct tec_actionflow_cell *c = make_cell();
     CHECK(tec_actionflow_moved(c, TEC_ACTIONFLOW_GATHER) == INT64_C(2051) * 524288);
+    CHECK(tec_actionflow_moved(c, TEC_ACTIONFLOW_NAIVE) == INT64_C(2051) * 524288);
+    CHECK(tec_actionflow_moved(c, TEC_ACTIONFLOW_UNPACKED) == 0);
     CHECK(tec_actionflow_moved(c, TEC_ACTIONFLOW_COPY) == INT64_C(1755) * 524288);
     CHECK(tec_actionflow_moved(c, TEC_ACTIONFLOW_ROTATE) == 0);
     CHECK(tec_actionflow_moved(c, TEC_ACTIONFLOW_SEQUENTIAL) == 0);
@@ -150,6 +156,7 @@ TEST(a_frame_is_made_of_its_forwards_pieces)
     CHECK(
         near(tec_actionflow_piece_ms(&suite, TEC_ACTIONFLOW_ROTATE, TEC_ACTIONFLOW_PREFIX), 21.0));
     CHECK(isnan(tec_actionflow_piece_ms(&suite, TEC_ACTIONFLOW_GATHER, TEC_ACTIONFLOW_PREFIX)));
+    CHECK(isnan(tec_actionflow_piece_ms(&suite, TEC_ACTIONFLOW_NAIVE, TEC_ACTIONFLOW_PREFIX)));
 }
 
 TEST(the_roof_is_the_slower_of_two)

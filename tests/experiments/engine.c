@@ -44,7 +44,8 @@ enum tec_status tec_suite_path(struct tec_suite_engine *e, const char *file, con
 
 enum tec_status tec_suite_open(struct tec_suite_engine *e, const char *file, struct tec_error *err)
 {
-    const struct tec_engine_options more = {.saturated = true, .forgets = true};
+    const struct tec_engine_options more = {
+        .saturated = true, .forgets = true, .interpret = e->interpret};
     const char *path;
     TEC_TRY(tec_suite_path(e, file, &path, err));
     TEC_TRY(tec_cli_open_engine(&e->opened, &e->call, path, &more, err));

@@ -28,6 +28,7 @@ struct tec_suite_engine {
     struct tec_opened opened;
     struct tec_arena arena; /* for as long as it is open */
     bool open;
+    bool interpret; /* set before it is opened: each node is a launch of its own */
 };
 
 /* Begin with weights of `seed` and `threads` lanes (0: as the call says). Close ends it. */

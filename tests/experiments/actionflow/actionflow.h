@@ -17,12 +17,15 @@ enum {
     TEC_ACTIONFLOW_TEXTS = 3,
 };
 
-/* SEQUENTIAL is the ring of ROTATE at depth 1: all forwards of an action in its own frame. */
+/* SEQUENTIAL is the ring of ROTATE at depth 1: all forwards of an action in its own frame. NAIVE is
+ * the ring of GATHER. */
 enum tec_actionflow_variant {
     TEC_ACTIONFLOW_SEQUENTIAL,
-    TEC_ACTIONFLOW_GATHER, /* the paper's naive pipe: attention reads a copy of all keys */
-    TEC_ACTIONFLOW_COPY,   /* the paper's: keys move from stage to stage in each layer */
-    TEC_ACTIONFLOW_ROTATE, /* nothing moves, the ring turns by counting */
+    TEC_ACTIONFLOW_UNPACKED, /* a prefill and each row by itself: the host waits for each */
+    TEC_ACTIONFLOW_NAIVE,    /* the paper's naive pipe: gathered, and a launch for every command */
+    TEC_ACTIONFLOW_GATHER,   /* attention reads a copy of all keys, in one launch */
+    TEC_ACTIONFLOW_COPY,     /* the paper's: keys move from stage to stage in each layer */
+    TEC_ACTIONFLOW_ROTATE,   /* nothing moves, the ring turns by counting */
     TEC_ACTIONFLOW_VARIANTS
 };
 extern const char *const tec_actionflow_variants[TEC_ACTIONFLOW_VARIANTS];
@@ -31,10 +34,12 @@ extern const char *const tec_actionflow_variants[TEC_ACTIONFLOW_VARIANTS];
 struct tec_actionflow_row {
     bool ran, equal;               /* every token was that of the other variants */
     struct tec_samples frame, age; /* a measured frame each: its time; of the action it released */
+    struct tec_samples cpu;        /* processor time of the program in a measured frame */
     struct tec_samples prefill;    /* SEQUENTIAL: a packed forward of nobody else */
     struct tec_samples decode;     /* SEQUENTIAL: a forward of one row */
     int64_t frames, actions, compared; /* measured frames, actions in them, actions compared */
     int64_t copied;                    /* bytes, one way, in all measured frames */
+    int64_t launches;                  /* in all of them; the host waits for each */
     int64_t moved;                     /* what graph/kv/stages.h says of a steady frame, bytes */
     int64_t plan_bytes;
 };
@@ -98,9 +103,11 @@ const struct tec_actionflow_cell *tec_actionflow_find(const struct tec_actionflo
 
 /* Figures of a cell; NAN when something it takes was not measured. */
 double tec_actionflow_frame_ms(const struct tec_actionflow_row *row, double q);
+double tec_actionflow_cpu_ms(const struct tec_actionflow_row *row, double q);
 double tec_actionflow_age_ms(const struct tec_actionflow_row *row, double q);
 double tec_actionflow_actions_s(const struct tec_actionflow_row *row);
 double tec_actionflow_copied(const struct tec_actionflow_row *row);       /* bytes a frame */
+double tec_actionflow_launches(const struct tec_actionflow_row *row);     /* of a frame */
 double tec_actionflow_prefill_ms(const struct tec_actionflow_cell *cell); /* P */
 double tec_actionflow_decode_ms(const struct tec_actionflow_cell *cell);  /* d */
 /* Median frames: of variant a over variant b. */
@@ -122,6 +129,9 @@ enum tec_actionflow_piece {
     TEC_ACTIONFLOW_PIECES
 };
 extern const char *const tec_actionflow_pieces[TEC_ACTIONFLOW_PIECES];
+
+/* Whether a variant's forwards are taken apart: not where its launches are. */
+bool tec_actionflow_has_pieces(enum tec_actionflow_variant variant);
 
 /* Milliseconds of a piece of one frame of a variant, in the cell that was taken apart; NAN when its
  * forwards were not timed. */

@@ -40,6 +40,8 @@ static enum tec_status make_loop(struct tec_actionflow_engine *e, struct tec_eve
     o.chains[0].flushes = false;
     o.released = NULL;
     o.events = events;
+    o.chains[0].executor =
+        tec_actionflow_steps_executor(&e->steps, engine->plan, &o.chains[0].executor);
     tec_loop_destroy(engine->loop);
     engine->loop = NULL;
     return tec_loop_create(&engine->loop, &o, e->base.call.heap, err);
@@ -77,11 +79,14 @@ enum tec_status tec_actionflow_open(struct tec_actionflow_engine *e, struct tec_
 {
     memset(e, 0, sizeof *e);
     tec_suite_begin(&e->base, s->call, s->seed, 0);
+    e->base.interpret = variant == TEC_ACTIONFLOW_UNPACKED;
     enum tec_status status = set_words(e, s, cell, variant, err);
     if (status == TEC_OK)
         status = tec_suite_open(&e->base, pipeline_file, err);
     if (status == TEC_OK)
         status = make_loop(e, events, err);
+    if (status == TEC_OK && variant == TEC_ACTIONFLOW_GATHER)
+        status = tec_actionflow_steps_record(&e->steps, &e->base.arena, err);
     if (status == TEC_OK)
         status = make_inputs(e, s->seed, cell->text, err);
     if (status == TEC_OK)
@@ -94,6 +99,7 @@ enum tec_status tec_actionflow_open(struct tec_actionflow_engine *e, struct tec_
 
 void tec_actionflow_close(struct tec_actionflow_engine *e)
 {
+    tec_actionflow_steps_close(&e->steps);
     tec_suite_close(&e->base);
 }
 

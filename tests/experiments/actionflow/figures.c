@@ -10,8 +10,8 @@ struct figure {
     struct tec_plot plot;
 };
 
-static const enum tec_plot_color colors[TEC_ACTIONFLOW_VARIANTS] = {TEC_PLOT_RED, TEC_PLOT_ORANGE,
-                                                                    TEC_PLOT_GREEN, TEC_PLOT_BLUE};
+static const enum tec_plot_color colors[TEC_ACTIONFLOW_VARIANTS] = {
+    TEC_PLOT_RED, TEC_PLOT_VIOLET, TEC_PLOT_GRAY, TEC_PLOT_ORANGE, TEC_PLOT_GREEN, TEC_PLOT_BLUE};
 
 static const char *name(struct figure *f, const char *format, int value)
 {

@@ -1,8 +1,8 @@
 /* grid.c - the cells of ActionFlow's figure 5. */
 #include "tests/experiments/actionflow/actionflow.h"
 
-const char *const tec_actionflow_variants[TEC_ACTIONFLOW_VARIANTS] = {"sequential", "gather",
-                                                                      "device_copy", "rotate"};
+const char *const tec_actionflow_variants[TEC_ACTIONFLOW_VARIANTS] = {
+    "sequential", "unpacked", "naive", "gather", "device_copy", "rotate"};
 const int tec_actionflow_stages[TEC_ACTIONFLOW_STAGES] = {1, 4, 7, 16, 24, 32};
 const int tec_actionflow_texts[TEC_ACTIONFLOW_TEXTS] = {19, 34, 64};
 

@@ -19,6 +19,11 @@ static enum tec_actionflow_piece piece_of(const struct tec_op_time *op, bool dec
     return decode ? TEC_ACTIONFLOW_DECODE : TEC_ACTIONFLOW_PREFIX;
 }
 
+bool tec_actionflow_has_pieces(enum tec_actionflow_variant variant)
+{
+    return variant != TEC_ACTIONFLOW_UNPACKED && variant != TEC_ACTIONFLOW_NAIVE;
+}
+
 static double ms_of(const struct tec_actionflow *s, int forward, enum tec_actionflow_piece piece)
 {
     const struct tec_actionflow_forward *f = &s->forwards[forward];
@@ -33,6 +38,8 @@ double tec_actionflow_piece_ms(const struct tec_actionflow *s, enum tec_actionfl
                                enum tec_actionflow_piece piece)
 {
     const struct tec_actionflow_cell *c = &s->cells[s->by_call];
+    if (!tec_actionflow_has_pieces(variant))
+        return (double)NAN;
     if (variant == TEC_ACTIONFLOW_GATHER)
         return ms_of(s, TEC_ACTIONFLOW_GATHERED, piece);
     if (variant == TEC_ACTIONFLOW_SEQUENTIAL)

@@ -18,11 +18,13 @@ static json_t *row_json(const struct tec_actionflow_cell *c, enum tec_actionflow
                         json_pack("{s:o,s:o,s:o}", "p50", NUMBER(tec_actionflow_frame_ms(r, 0.5)),
                                   "p99", NUMBER(tec_actionflow_frame_ms(r, 0.99)), "max",
                                   NUMBER(tec_actionflow_frame_ms(r, 1.0))));
+    json_object_set_new(j, "cpu_ms", NUMBER(tec_actionflow_cpu_ms(r, 0.5)));
     json_object_set_new(j, "actions_s", NUMBER(tec_actionflow_actions_s(r)));
     json_object_set_new(j, "age_ms",
                         json_pack("{s:o,s:o}", "p50", NUMBER(tec_actionflow_age_ms(r, 0.5)), "max",
                                   NUMBER(tec_actionflow_age_ms(r, 1.0))));
     json_object_set_new(j, "copied_bytes_frame", NUMBER(tec_actionflow_copied(r)));
+    json_object_set_new(j, "launches_frame", NUMBER(tec_actionflow_launches(r)));
     json_object_set_new(j, "formula_bytes_frame", json_integer((json_int_t)r->moved));
     json_object_set_new(j, "speedup", NUMBER(speedup));
     json_object_set_new(j, "of_bound", NUMBER(speedup / tec_actionflow_bound(c)));
@@ -35,15 +37,20 @@ static json_t *cell_json(const struct tec_actionflow_cell *c)
     for (int v = 0; v < TEC_ACTIONFLOW_VARIANTS; v++)
         if (c->rows[v].ran)
             json_array_append_new(rows, row_json(c, (enum tec_actionflow_variant)v));
-    return json_pack("{s:i,s:i,s:i,s:I,s:o,s:o,s:o,s:o,s:o,s:o}", "K", c->stages, "prompt_tokens",
-                     c->text, "prefix_tokens", c->prefix, "token_bytes", (json_int_t)c->token_bytes,
-                     "prefill_ms", NUMBER(tec_actionflow_prefill_ms(c)), "decode_ms",
-                     NUMBER(tec_actionflow_decode_ms(c)), "bound", NUMBER(tec_actionflow_bound(c)),
-                     "device_copy_over_rotate",
-                     NUMBER(tec_actionflow_ratio(c, TEC_ACTIONFLOW_COPY, TEC_ACTIONFLOW_ROTATE)),
-                     "gather_over_packed",
-                     NUMBER(tec_actionflow_ratio(c, TEC_ACTIONFLOW_GATHER, TEC_ACTIONFLOW_ROTATE)),
-                     "rows", rows);
+    return json_pack(
+        "{s:i,s:i,s:i,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "K", c->stages, "prompt_tokens",
+        c->text, "prefix_tokens", c->prefix, "token_bytes", (json_int_t)c->token_bytes,
+        "prefill_ms", NUMBER(tec_actionflow_prefill_ms(c)), "decode_ms",
+        NUMBER(tec_actionflow_decode_ms(c)), "bound", NUMBER(tec_actionflow_bound(c)),
+        "device_copy_over_rotate",
+        NUMBER(tec_actionflow_ratio(c, TEC_ACTIONFLOW_COPY, TEC_ACTIONFLOW_ROTATE)),
+        "gather_over_packed",
+        NUMBER(tec_actionflow_ratio(c, TEC_ACTIONFLOW_GATHER, TEC_ACTIONFLOW_ROTATE)),
+        "naive_over_packed",
+        NUMBER(tec_actionflow_ratio(c, TEC_ACTIONFLOW_NAIVE, TEC_ACTIONFLOW_ROTATE)),
+        "unpacked_over_packed",
+        NUMBER(tec_actionflow_ratio(c, TEC_ACTIONFLOW_UNPACKED, TEC_ACTIONFLOW_ROTATE)), "rows",
+        rows);
 }
 
 static json_t *op_json(const struct tec_actionflow *s, const struct tec_op_time *o)
@@ -74,6 +81,8 @@ static json_t *apart_json(const struct tec_actionflow *s)
         if (s->forwards[i].known)
             json_array_append_new(forwards, forward_json(s, &s->forwards[i]));
     for (int v = 0; v < TEC_ACTIONFLOW_VARIANTS; v++) {
+        if (!tec_actionflow_has_pieces((enum tec_actionflow_variant)v))
+            continue;
         json_t *frame = json_object();
         for (int p = 0; p < TEC_ACTIONFLOW_PIECES; p++)
             json_object_set_new(frame, tec_actionflow_pieces[p],

@@ -79,13 +79,17 @@ static void paper(const struct table *t)
     const struct tec_actionflow_cell *k7 = at(t, 7), *k32 = at(t, 32);
     fputs("| what | paper, Orin | paper, 5090 | here |\n|---|---|---|---|\n", t->out);
     paper_row(t, "Table 1: naive pipe over sequential, K = 7", "2.16", "2.04",
-              ratio(k7, TEC_ACTIONFLOW_SEQUENTIAL, TEC_ACTIONFLOW_GATHER));
+              ratio(k7, TEC_ACTIONFLOW_SEQUENTIAL, TEC_ACTIONFLOW_NAIVE));
     paper_row(t, "Table 1: ActionFlow over sequential, K = 7; keys moved", "2.56", "2.55",
               ratio(k7, TEC_ACTIONFLOW_SEQUENTIAL, TEC_ACTIONFLOW_COPY));
     paper_row(t, "the same, keys not moved", "-", "-",
               ratio(k7, TEC_ACTIONFLOW_SEQUENTIAL, TEC_ACTIONFLOW_ROTATE));
     paper_row(t, "Table 1: ActionFlow over naive pipe, K = 7; keys moved", "1.19", "1.25",
+              ratio(k7, TEC_ACTIONFLOW_NAIVE, TEC_ACTIONFLOW_COPY));
+    paper_row(t, "the same, copies alone: gathered in one launch", "-", "-",
               ratio(k7, TEC_ACTIONFLOW_GATHER, TEC_ACTIONFLOW_COPY));
+    paper_row(t, "the same, nothing packed: a launch for each of the K frames' steps", "-", "-",
+              ratio(k7, TEC_ACTIONFLOW_UNPACKED, TEC_ACTIONFLOW_COPY));
     paper_row(t, "Fig 5: ActionFlow over sequential, K = 32; keys moved", "4.36", "4.06",
               ratio(k32, TEC_ACTIONFLOW_SEQUENTIAL, TEC_ACTIONFLOW_COPY));
     paper_row(t, "the same, keys not moved", "-", "-",
@@ -115,10 +119,12 @@ static void row(const struct table *t, const struct tec_actionflow_cell *c,
     tec_suite_cell(t->out, tec_actionflow_frame_ms(r, 0.5), 2, "");
     tec_suite_cell(t->out, tec_actionflow_frame_ms(r, 0.99), 2, "");
     tec_suite_cell(t->out, tec_actionflow_frame_ms(r, 1.0), 2, "");
+    tec_suite_cell(t->out, tec_actionflow_cpu_ms(r, 0.5), 2, "");
     tec_suite_cell(t->out, tec_actionflow_actions_s(r), 2, "");
     tec_suite_cell(t->out, tec_actionflow_age_ms(r, 0.5), 1, "");
     tec_suite_cell(t->out, tec_actionflow_age_ms(r, 1.0), 1, "");
     tec_suite_cell(t->out, tec_actionflow_copied(r) / 1e6, 2, "");
+    tec_suite_cell(t->out, tec_actionflow_launches(r), 0, "");
     tec_suite_cell(t->out, speedup, 2, "");
     tec_suite_cell(t->out, speedup / tec_actionflow_bound(c), 2, "");
     fprintf(t->out, " %s |\n", r->equal ? "yes" : "NO");
@@ -126,16 +132,18 @@ static void row(const struct table *t, const struct tec_actionflow_cell *c,
 
 static void rows(const struct table *t)
 {
-    fputs("\nFrames and ages in milliseconds. Copied: keys and values of a frame, one way.\n\n"
-          "| K | prefix | variant | frames | p50 | p99 | max | actions/s | age p50 | age max | "
-          "copied MB | speed-up | of bound | equal |\n"
-          "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+    fputs("\nFrames and ages in milliseconds. Cpu: processor time of the program. Copied: keys and "
+          "values of a frame, one\nway. The host waits for the end of each launch.\n\n"
+          "| K | prefix | variant | frames | p50 | p99 | max | cpu p50 | actions/s | age p50 | "
+          "age max | copied MB | launches | speed-up | of bound | equal |\n"
+          "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
           t->out);
     for (int i = 0; i < t->s->n_cells; i++)
         for (int v = 0; v < TEC_ACTIONFLOW_VARIANTS; v++)
             row(t, &t->s->cells[i], (enum tec_actionflow_variant)v);
     fputs("\n| K | prefix | P ms | d ms | bound | rotate, of bound | device_copy / rotate | "
-          "gather / packed |\n|---|---|---|---|---|---|---|---|\n",
+          "gather / packed | naive / packed | unpacked / packed |\n"
+          "|---|---|---|---|---|---|---|---|---|---|\n",
           t->out);
     for (int i = 0; i < t->s->n_cells; i++) {
         const struct tec_actionflow_cell *c = &t->s->cells[i];
@@ -149,8 +157,11 @@ static void rows(const struct table *t)
                        2, "");
         tec_suite_cell(t->out, tec_actionflow_ratio(c, TEC_ACTIONFLOW_COPY, TEC_ACTIONFLOW_ROTATE),
                        3, "");
-        tec_suite_cell(
-            t->out, tec_actionflow_ratio(c, TEC_ACTIONFLOW_GATHER, TEC_ACTIONFLOW_ROTATE), 3, "");
+        for (int v = TEC_ACTIONFLOW_GATHER; v >= TEC_ACTIONFLOW_UNPACKED; v--)
+            tec_suite_cell(
+                t->out,
+                tec_actionflow_ratio(c, (enum tec_actionflow_variant)v, TEC_ACTIONFLOW_ROTATE), 3,
+                "");
         fputc('\n', t->out);
     }
 }
@@ -169,6 +180,8 @@ static void pieces(const struct table *t)
         fprintf(t->out, " %s |", tec_actionflow_pieces[p]);
     fputs("\n|---|---|---|---|---|---|\n", t->out);
     for (int v = 0; v < TEC_ACTIONFLOW_VARIANTS; v++) {
+        if (!tec_actionflow_has_pieces((enum tec_actionflow_variant)v))
+            continue;
         fprintf(t->out, "| %s |", tec_actionflow_variants[v]);
         for (int p = 0; p < TEC_ACTIONFLOW_PIECES; p++)
             tec_suite_cell(t->out,

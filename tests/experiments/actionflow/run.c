@@ -1,5 +1,6 @@
-/* run.c - variants of a cell take turns: sequential and rotating on one ring, the copying ones on
- * rings of their own. At full size one ring is open at a time, since each has the weights. */
+/* run.c - variants of a cell take turns: sequential and rotating on one ring, the gathering ones on
+ * another, the others on rings of their own. At full size one ring is open at a time, since each
+ * has the weights. */
 #include "tests/experiments/actionflow/by_call.h"
 #include "tests/experiments/actionflow/engines.h"
 
@@ -18,7 +19,7 @@ struct block {
     struct tec_actionflow_row *row;
     int frame, depth; /* counted from the block's first */
     bool counting;
-    int64_t copied;
+    int64_t copied, launches, cpu_ns; /* of a frame */
 };
 
 struct cell_run {
@@ -77,7 +78,9 @@ static void count(struct block *b, const struct tec_frame_record *r)
     struct tec_actionflow_row *row = b->row;
     row->frames++;
     row->copied += b->copied;
+    row->launches += b->launches;
     push(&row->frame, r->end_ns - r->start_ns);
+    push(&row->cpu, b->cpu_ns);
     if (r->actions[0].release_ns >= 0) {
         row->actions++;
         push(&row->age, r->actions[0].age_us * 1000);
@@ -99,7 +102,14 @@ static int frames_of(const struct tec_actionflow *s)
 
 static enum tec_actionflow_variant ring_of(enum tec_actionflow_variant v)
 {
-    return v == TEC_ACTIONFLOW_SEQUENTIAL ? TEC_ACTIONFLOW_ROTATE : v;
+    return v == TEC_ACTIONFLOW_SEQUENTIAL ? TEC_ACTIONFLOW_ROTATE
+           : v == TEC_ACTIONFLOW_NAIVE    ? TEC_ACTIONFLOW_GATHER
+                                          : v;
+}
+
+static bool has_ring(int v)
+{
+    return (int)ring_of((enum tec_actionflow_variant)v) == v;
 }
 
 /* As many forwards of warm-up for each: 2 K, or those that fill a full model's ring. */
@@ -119,13 +129,17 @@ static enum tec_status run_block(struct cell_run *run, enum tec_actionflow_varia
     const struct tec_planner planner = {.name = "depth", .self = b, .plan = choose};
     int warmup = warmup_of(run, depth), frames = warmup + frames_of(run->suite);
     *b = (struct block){.cell = run->cell, .row = &run->cell->rows[v], .depth = depth};
+    e->steps.apart = v == TEC_ACTIONFLOW_NAIVE;
     tec_loop_restart(engine->loop);
     tec_loop_set_planner(engine->loop, &planner);
     for (b->frame = 0; b->frame < frames; b->frame++) {
         struct tec_frame_input input = e->input[b->frame % TEC_BENCH_INPUTS];
+        int64_t launches = e->steps.launches, cpu = tec_clock_process();
         b->copied = 0;
         const struct tec_frame_record *r = tec_suite_ask(engine->loop, &input, NULL);
         TEC_TRY(tec_device_failure(engine->device, err));
+        b->launches = e->steps.launches - launches;
+        b->cpu_ns = tec_clock_process() - cpu;
         if (b->frame >= warmup)
             count(b, r);
     }
@@ -148,22 +162,23 @@ static enum tec_status open_ring(struct cell_run *run, enum tec_actionflow_varia
     return s->machine ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a machine");
 }
 
-/* Variants from `first` on, before `end`: their rings are open at once and take turns. */
+/* The rings of the variants from `first` on, before `end`, are open at once; all variants on them
+ * take turns. */
 static enum tec_status run_variants(struct cell_run *run, int first, int end, struct tec_error *err)
 {
     struct tec_actionflow *s = run->suite;
     bool by_call = run->cell == &s->cells[s->by_call];
     for (int v = first; v < end; v++)
-        if (v != TEC_ACTIONFLOW_SEQUENTIAL)
+        if (has_ring(v))
             TEC_TRY(open_ring(run, (enum tec_actionflow_variant)v, err));
-    for (int round = 0; round < s->rounds; round++) {
-        if (first == TEC_ACTIONFLOW_ROTATE) /* beside its sequential self, also alone */
-            TEC_TRY(run_block(run, TEC_ACTIONFLOW_SEQUENTIAL, err));
-        for (int v = first; v < end; v++)
-            TEC_TRY(run_block(run, (enum tec_actionflow_variant)v, err));
-    }
+    for (int round = 0; round < s->rounds; round++)
+        for (int v = 0; v < TEC_ACTIONFLOW_VARIANTS; v++) {
+            int ring = (int)ring_of((enum tec_actionflow_variant)v);
+            if (ring >= first && ring < end)
+                TEC_TRY(run_block(run, (enum tec_actionflow_variant)v, err));
+        }
     for (int v = first; by_call && v < end; v++)
-        if (v != TEC_ACTIONFLOW_SEQUENTIAL)
+        if (has_ring(v) && tec_actionflow_has_pieces((enum tec_actionflow_variant)v))
             TEC_TRY(
                 tec_actionflow_time_calls(s, &run->engine[v], (enum tec_actionflow_variant)v, err));
     for (int v = first; v < end; v++)
@@ -178,10 +193,10 @@ static enum tec_status make_room(struct tec_actionflow *s, struct tec_actionflow
     for (int v = 0; v < TEC_ACTIONFLOW_VARIANTS; v++) {
         struct tec_actionflow_row *r = &c->rows[v];
         bool alone = v == TEC_ACTIONFLOW_SEQUENTIAL;
-        r->frame.room = r->age.room = frames;
+        r->frame.room = r->age.room = r->cpu.room = frames;
         r->prefill.room = alone ? frames : 0;
         r->decode.room = alone ? frames * (c->stages - 1) : 0;
-        struct tec_samples *const all[] = {&r->frame, &r->age, &r->prefill, &r->decode};
+        struct tec_samples *const all[] = {&r->frame, &r->age, &r->cpu, &r->prefill, &r->decode};
         for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
             all[k]->ns = TEC_NEW(s->call->arena, (size_t)all[k]->room + 1, int64_t);
             if (!all[k]->ns)
@@ -197,9 +212,9 @@ static enum tec_status run_cell(struct cell_run *run, struct tec_error *err)
     enum tec_status status = make_room(run->suite, run->cell, err);
     if (!run->suite->full && status == TEC_OK)
         status = run_variants(run, 0, TEC_ACTIONFLOW_VARIANTS, err);
-    for (int v = TEC_ACTIONFLOW_VARIANTS - 1;
-         run->suite->full && status == TEC_OK && v > TEC_ACTIONFLOW_SEQUENTIAL; v--)
-        status = run_variants(run, v, v + 1, err);
+    for (int v = TEC_ACTIONFLOW_VARIANTS - 1; run->suite->full && status == TEC_OK && v >= 0; v--)
+        if (has_ring(v))
+            status = run_variants(run, v, v + 1, err);
     for (int v = 0; v < TEC_ACTIONFLOW_VARIANTS; v++)
         tec_actionflow_close(&run->engine[v]);
     return status;

@@ -8,7 +8,8 @@ void tec_actionflow_sum(struct tec_actionflow *s)
     for (int i = 0; i < s->n_cells; i++)
         for (int v = 0; v < TEC_ACTIONFLOW_VARIANTS; v++) {
             struct tec_actionflow_row *r = &s->cells[i].rows[v];
-            struct tec_samples *const all[] = {&r->frame, &r->age, &r->prefill, &r->decode};
+            struct tec_samples *const all[] = {&r->frame, &r->age, &r->cpu, &r->prefill,
+                                               &r->decode};
             for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
                 tec_samples_sort(all[k]);
         }
@@ -22,6 +23,11 @@ static double ms_at(const struct tec_samples *s, double q)
 double tec_actionflow_frame_ms(const struct tec_actionflow_row *row, double q)
 {
     return ms_at(&row->frame, q);
+}
+
+double tec_actionflow_cpu_ms(const struct tec_actionflow_row *row, double q)
+{
+    return ms_at(&row->cpu, q);
 }
 
 double tec_actionflow_age_ms(const struct tec_actionflow_row *row, double q)
@@ -40,6 +46,11 @@ double tec_actionflow_actions_s(const struct tec_actionflow_row *row)
 double tec_actionflow_copied(const struct tec_actionflow_row *row)
 {
     return row->frames ? (double)row->copied / (double)row->frames : (double)NAN;
+}
+
+double tec_actionflow_launches(const struct tec_actionflow_row *row)
+{
+    return row->frames ? (double)row->launches / (double)row->frames : (double)NAN;
 }
 
 double tec_actionflow_prefill_ms(const struct tec_actionflow_cell *cell)
@@ -70,7 +81,7 @@ int64_t tec_actionflow_moved(const struct tec_actionflow_cell *cell,
 {
     if (variant == TEC_ACTIONFLOW_COPY)
         return tec_stages_shifted(cell->stages, cell->prefix) * cell->token_bytes;
-    if (variant == TEC_ACTIONFLOW_GATHER)
+    if (variant == TEC_ACTIONFLOW_GATHER || variant == TEC_ACTIONFLOW_NAIVE)
         return tec_stages_visible(cell->stages, cell->prefix) * cell->token_bytes;
     return 0;
 }
