@@ -300,6 +300,7 @@ static void open_planner(void)
                                        .max_k = 8,
                                        .draft_tokens = DRAFTS,
                                        .segments = SEGMENTS + 1,
+                                       .branches = true,
                                        .segment_tokens = KEPT + 4};
     const struct tec_plan_inputs in = {.spec = &spec,
                                        .model = tiny.model,
@@ -366,6 +367,69 @@ TEST(a_recall_computes_fewer_rows_from_layer_to_layer)
     size.segments.anew = NULL;
     size.segments.tokens = PROMPT;
     CHECK_INT(tec_work_check(tiny.plan, part(TEC_PART_RECALL), &size, &err), ==, TEC_INVALID);
+    tiny_close(&tiny);
+}
+
+/* A branch takes no time of its own beside calls that take longer, and no less than all of it
+ * together takes: nothing is gained where all is bound by memory, as on an H200 here. On the other
+ * machine products are slow: the sums, which move more for a product, are hidden in part. */
+static void check_branch_times(const struct tec_work_size *size)
+{
+    static const struct tec_pipeline none;
+    struct tec_roofline r = {.pipeline = &none, .plan = tiny.plan, .size = *size};
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    int rows = 0, shorter = 0;
+    tec_arena_init(&arena, &heap);
+    const struct tec_peak slow = {
+        .name = "slow", .bf16 = 0.008, .f32 = 1, .memory = 1, .boundary = 1};
+    REQUIRE(tec_roofline_choose(&r, "h200", &arena, &heap, &err) == TEC_OK);
+    r.peaks[r.n_peaks++] = &slow;
+    REQUIRE(tec_roofline_make(&r, &arena, &err) == TEC_OK);
+    for (int i = 0; i < r.n_rows; i++) {
+        const struct tec_roofline_row *row = &r.rows[i];
+        if (row->part->kind != TEC_PART_RECALL_BRANCH)
+            continue;
+        rows++;
+        CHECK_INT(row->sum.beside, ==, tiny.model->text.stack.layers - 1);
+        for (int b = 0; b < 2 * TEC_BOUNDS; b++) {
+            double all = 0, hidden = 0, us = row->sum.us[b / TEC_BOUNDS][b % TEC_BOUNDS];
+            for (int k = 0; k < row->n_ops; k++) {
+                double op = row->ops[k].us[b / TEC_BOUNDS][b % TEC_BOUNDS];
+                all += op;
+                hidden += strcmp(row->ops[k].name, "importance") == 0 ? op : 0.0;
+            }
+            CHECK(hidden > 0 && us < 1.000001 * all && us > 0.999999 * (all - hidden));
+            shorter += us < 0.999 * all;
+            CHECK(b >= TEC_BOUNDS || us > 0.999999 * all);
+        }
+    }
+    CHECK_INT(rows, ==, 1);
+    CHECK_INT(shorter, >, 0);
+    tec_arena_finish(&arena);
+}
+
+/* The same prompt with its sums in branches: all rows of a layer go through all of it, so those
+ * that are dropped have the second half of one layer more. */
+TEST(a_branch_hides_sums_and_drops_half_a_layer_later)
+{
+    struct stage_work w[TEC_STAGE_COUNT];
+    int anew[LAYERS] = {12, 8};
+    unsigned char sums[LAYERS] = {TEC_SUMS_OF_ALL, TEC_SUMS_OF_ALL};
+    for (int i = 2; i < LAYERS; i++)
+        anew[i] = 4;
+    const struct tec_work_size size = {
+        .text = PROMPT, .segments = {.n = SEGMENTS, .tokens = KEPT, .anew = anew, .sums = sums}};
+    open_planner();
+    const struct tec_stack *t = &tiny.model->text.stack;
+    int64_t n = t->layers, q = (int64_t)t->heads * t->head_dim;
+    int64_t kv = (int64_t)2 * t->kv_heads * t->head_dim, mlp = (int64_t)3 * t->width * t->mlp;
+    int64_t rows = 20 + 16 + 12 * (n - 3), seen = 210 + 184 + 158 * (n - 3);
+    sum(TEC_PART_RECALL_BRANCH, size, w);
+    CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==,
+              2 * rows * (t->width * (q + kv) + q * t->width + mlp) + 2 * 12 * t->width * kv +
+                  4 * q * seen + 2 * q * (210 + 184));
+    check_branch_times(&size);
     tiny_close(&tiny);
 }
 

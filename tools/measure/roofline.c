@@ -133,6 +133,7 @@ struct visit {
     bool away;                       /* a branch has begun and not ended, in that stage */
     enum tec_stage stage;
     struct tec_roofline_sum ways[2]; /* what is beside the branch, and the branch */
+    struct tec_cost products;        /* of both, of calls that have any */
 };
 
 /* The branch's end: the longer of both ways, and not less than what all of their work takes. */
@@ -143,13 +144,15 @@ static void join(struct visit *v)
     tec_cost_add(&all, &v->ways[1].cost);
     for (int i = 0; v->away && i < r->n_peaks; i++)
         for (int b = 0; b < TEC_BOUNDS; b++) {
+            const struct tec_cost *both = b == TEC_BOUND_PRODUCTS ? &v->products : &all;
             double us = larger(larger(v->ways[0].us[i][b], v->ways[1].us[i][b]),
-                               tec_roofline_us(r->peaks[i], &all, (enum tec_bound)b));
+                               tec_roofline_us(r->peaks[i], both, (enum tec_bound)b));
             v->stages[v->stage].sum.us[i][b] += us;
             v->stages[TEC_STAGE_COUNT].sum.us[i][b] += us;
         }
     v->away = false;
     memset(v->ways, 0, sizeof v->ways);
+    memset(&v->products, 0, sizeof v->products);
 }
 
 static void take(void *user, const struct tec_call_work *work)
@@ -169,6 +172,8 @@ static void take(void *user, const struct tec_call_work *work)
     }
     if (v->away) {
         add_work(&v->ways[work->branch], work);
+        if (work->cost.products || work->cost.products_f32)
+            tec_cost_add(&v->products, &work->cost);
         add_us(v->roofline, &v->ways[work->branch], &work->cost);
         return;
     }
