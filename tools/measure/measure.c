@@ -78,7 +78,7 @@ void tec_measure_steps(int *steps, struct tec_invocation *call, const struct tec
         steps[i] = n->kind == TEC_DECL_ACTION ? n->steps : 0;
         any |= n->kind == TEC_DECL_ACTION && !n->culled && !n->steps;
     }
-    if (!any || tec_measure_plan(&engine, &by, call, pipeline, &unsaid) != TEC_OK)
+    if (!any || tec_measure_plan(&engine, &by, call, pipeline, false, &unsaid) != TEC_OK)
         return;
     for (int i = 0; i < pipeline->n_nodes; i++) {
         const struct tec_decl_node *n = &pipeline->nodes[i];

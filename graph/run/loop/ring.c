@@ -104,22 +104,6 @@ void tec_rings_begin(struct tec_loop *l, int64_t episode)
     }
 }
 
-void tec_ring_place(const struct tec_ring_state *ring, struct tec_ring_item *it)
-{
-    struct tec_row_state *row = &it->row;
-    row->region = it->region;
-    int first = ring->chain->plan->prefixes.first[row->region];
-    row->tail = first + row->prefix;
-    row->pos = row->prefix + it->stage - 1;
-    row->slot = first + row->pos;
-    row->visible = row->pos + 1;
-    row->left = tec_ring_spec(ring)->stages - it->stage + 1;
-    row->done = 0;
-    row->eos = -1; /* judged by the ring */
-    row->place = -1;
-    row->token = it->stage > 0 ? it->tokens[it->stage - 1] : 0;
-}
-
 /* The newest sequence is what requests stand on. Where keys move it has no region that stays: those
  * of this frame get a copy. */
 static void open_prefix(struct tec_loop *l, struct tec_ring_state *ring, int region)
@@ -407,8 +391,11 @@ static void add_behind(struct tec_loop *l, int at)
 {
     for (int r = 0; r < l->flight.n_rings; r++) {
         const struct tec_ring_state *ring = l->flight.rings[r];
-        if (at < ring->forwards)
-            tec_ring_add_moves(l, ring, tec_ring_enters(ring, at));
+        if (at >= ring->forwards)
+            continue;
+        tec_ring_add_told(l, ring, tec_ring_enters(ring, at));
+        tec_schedule_add(l, &tec_scheduled_leave, ring->chain, ring->who, (int)(ring - l->rings));
+        tec_ring_add_shift(l, ring);
     }
 }
 

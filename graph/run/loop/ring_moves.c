@@ -1,13 +1,29 @@
-/* ring_moves.c - keys of a ring whose slots are its stages: with every forward a sequence that has
- * tokens to come goes a slot on, oldest first, so nothing is overwritten that is still to move; and
- * what requests of the frame stand on is copied, as it does not stay.
+/* ring_moves.c - where rows of a ring lie, and keys of one whose slots are its stages.
  *
- * A device does it inside the forward, layer by layer, and reads the list from the forward's table.
- * Which sequence says its end token is not known then: it moves as well. An executor that only
- * spends time, or takes each step by itself, has a launch behind the forward. */
+ * With every forward a sequence that has tokens to come goes a slot on, oldest first, so nothing is
+ * overwritten that is still to move; and what requests of the frame stand on is copied, as it does
+ * not stay. A device does it inside the forward, layer by layer, and reads the list from the
+ * forward's table. Which sequence says its end token is not known then: it moves as well. An
+ * executor that only spends time, or takes each step by itself, has a launch behind the forward. */
 #include "graph/run/loop/measure.h"
 #include "graph/run/loop/ring_own.h"
 #include "graph/run/loop/state_texts.h"
+
+void tec_ring_place(const struct tec_ring_state *ring, struct tec_ring_item *it)
+{
+    struct tec_row_state *row = &it->row;
+    row->region = it->region;
+    int first = ring->chain->plan->prefixes.first[row->region];
+    row->tail = first + row->prefix;
+    row->pos = row->prefix + it->stage - 1;
+    row->slot = first + row->pos;
+    row->visible = row->pos + 1;
+    row->left = tec_ring_spec(ring)->stages - it->stage + 1;
+    row->done = 0;
+    row->eos = -1; /* judged by the ring */
+    row->place = -1;
+    row->token = it->stage > 0 ? it->tokens[it->stage - 1] : 0;
+}
 
 static bool inside(const struct tec_ring_state *ring)
 {
@@ -115,15 +131,19 @@ const struct tec_scheduled_kind tec_scheduled_shift = {
 const struct tec_scheduled_kind tec_scheduled_copy = {
     .next = next_copy, .settle = settle_moves, .once = true};
 
-void tec_ring_add_moves(struct tec_loop *l, const struct tec_ring_state *ring, bool enters)
+void tec_ring_add_told(struct tec_loop *l, const struct tec_ring_state *ring, bool enters)
 {
     int of = (int)(ring - l->rings);
-    bool moves = tec_ring_spec(ring)->shifts;
-    if (enters && moves)
+    if (!tec_ring_spec(ring)->shifts)
+        return;
+    if (enters)
         tec_schedule_add(l, &tec_scheduled_copy, ring->chain, ring->who, of);
-    if (moves && inside(ring))
+    if (inside(ring))
         tec_schedule_add(l, &tec_scheduled_shift, ring->chain, ring->who, of);
-    tec_schedule_add(l, &tec_scheduled_leave, ring->chain, ring->who, of);
-    if (moves && !inside(ring))
-        tec_schedule_add(l, &tec_scheduled_shift, ring->chain, ring->who, of);
+}
+
+void tec_ring_add_shift(struct tec_loop *l, const struct tec_ring_state *ring)
+{
+    if (tec_ring_spec(ring)->shifts && !inside(ring))
+        tec_schedule_add(l, &tec_scheduled_shift, ring->chain, ring->who, (int)(ring - l->rings));
 }

@@ -32,7 +32,7 @@ static inline int tec_ring_stored(const struct tec_ring_item *it)
     return it->row.prefix + (it->stage > 0 ? it->stage - 1 : 0);
 }
 
-/* ring.c. Places a sequence's next row: its newest token is the next input. */
+/* ring_moves.c: places a sequence's next row: its newest token is the next input. */
 void tec_ring_place(const struct tec_ring_state *ring, struct tec_ring_item *it);
 
 /* ring_moves.c: whether a request of this frame, of the session whose turn it is, is to stand on
@@ -40,9 +40,11 @@ void tec_ring_place(const struct tec_ring_state *ring, struct tec_ring_item *it)
 bool tec_ring_asked(const struct tec_loop *l, const struct tec_chain *c);
 /* Lists what forward `at` of the frame moves to flight.regions; returns how many moves. */
 int tec_ring_list_moves(struct tec_loop *l, int at);
-/* The items behind a forward of a ring: what has moved is told, or moves now; what is whole leaves.
- */
-void tec_ring_add_moves(struct tec_loop *l, const struct tec_ring_state *ring, bool enters);
+/* The items behind a forward of a ring, before what is whole leaves: a copy for requests where an
+ * observation entered, and what moved with the forward is told. */
+void tec_ring_add_told(struct tec_loop *l, const struct tec_ring_state *ring, bool enters);
+/* And behind that: a launch that moves keys, where the forward did not. */
+void tec_ring_add_shift(struct tec_loop *l, const struct tec_ring_state *ring);
 
 /* ring_tell.c: what is done to keys and values of a ring, to one sequence of it; a forward, whose
  * replay it was; the tokens that it made. */
