@@ -44,6 +44,7 @@ static enum tec_status open_model(struct tec_keeping_setup *w, struct tec_error 
     if (!choice.root)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
     TEC_TRY(tec_cli_device_choice(call, &device, err));
+    device.branches = true; /* as an engine has it of a memory's prompts */
     TEC_TRY(tec_device_open(&w->device, &device, w->heap, err));
     status = tec_model_open(&w->model, &choice, w->heap, err);
     json_decref(choice.overrides);
