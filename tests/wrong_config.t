@@ -29,7 +29,10 @@ wrong = [
     ("pi05", "max_action_dim", 3, "is 3, but action_out_proj.weight has"), ("pi05", "geometry", {}, "must be an object with"),
     ("pi05", "image_resolution", [64, 64], "the model takes pictures of"), ("pi05", "n_obs_steps", 3, "of 3 steps"),
     ("n15", "action_horizon", 0, WHOLE), ("n15", "action_head_cfg.diffusion_model_cfg.num_layers", -1, WHOLE),
-    ("n15", "action_head_cfg.diffusion_model_cfg", 5, "must be an object"),
+    ("n15", "action_head_cfg.diffusion_model_cfg", 5, "must be an object"), ("n15", "backbone_cfg", "x", "must be an object, is"),
+    ("n15", "action_head_cfg", [1], "must be an object, is a list"), ("n15", "eagle_config", -1, "must be an object, is"),
+    ("n15", "eagle_config.vision_config", "x", "must be an object"), ("n15", "eagle_config.text_config", [1], "must be an object"),
+    ("n15", "eagle_config.use_pixel_shuffle", "x", "must be true or false"),
     ("n15", "eagle_config.image_token_index", -1, "must be a token below"),
     ("n15", "eagle_config.text_config.rope_theta", 0.5, "must be above 1"),
 ]

@@ -56,18 +56,29 @@ elseif not c then
   c = sizes[given.size] or error("size must be full, small or tiny", 0)
 end
 
-local head <const>, backbone <const> = table_of(c.action_head_cfg), table_of(c.backbone_cfg)
-local eagle <const> = table_of(c.eagle_config)
+-- An object of a configuration, {} where it has none.
+local function section(of, key)
+  if of[key] ~= nil and (type(of[key]) ~= "table" or #of[key] > 0) then
+    read.refuse(of, key, "must be an object, is " .. read.shown(of[key]))
+  end
+  return table_of(of[key])
+end
+
+local head <const>, backbone <const> = section(c, "action_head_cfg"), section(c, "backbone_cfg")
+local eagle <const> = section(c, "eagle_config")
+if eagle.use_pixel_shuffle ~= nil and type(eagle.use_pixel_shuffle) ~= "boolean" then
+  read.refuse(eagle, "use_pixel_shuffle", "must be true or false, is " .. read.shown(eagle.use_pixel_shuffle))
+end
 local shuffles <const> = eagle.use_pixel_shuffle == true
 if shuffles and (eagle.downsample_ratio or 0.5) ~= 0.5 then
   read.refuse(eagle, "downsample_ratio", "must be 0.5, is " .. read.shown(eagle.downsample_ratio))
 end
-local vision <const> = table_of(eagle.vision_config)
+local vision <const>, text <const> = section(eagle, "vision_config"), section(eagle, "text_config")
 local blocks <const> = table_of(head.diffusion_model_cfg)
 if blocks.norm_type ~= nil and blocks.norm_type ~= "ada_norm" then
   read.refuse(blocks, "norm_type", "must be ada_norm, is " .. read.shown(blocks.norm_type))
 end
-local vocab <const> = count(table_of(eagle.text_config), "vocab_size", 151680)
+local vocab <const> = count(text, "vocab_size", 151680)
 local image_token <const> = eagle.image_token_index or 151669
 if math.type(image_token) ~= "integer" or image_token < 0 or image_token >= vocab then
   read.refuse(eagle, "image_token_index", "must be a token below " .. vocab .. ", is " .. read.shown(image_token))
@@ -77,7 +88,7 @@ return include("common/groot_family.lua")({
   name = "groot_n15", backbone = "backbone.eagle_model.",
   embodiments = { new_embodiment = 31, oxe_droid = 17, agibot_genie1 = 26, gr1 = 24, so100 = 2, unitree_g1 = 3 },
 }, {
-  vision = vision, text = table_of(eagle.text_config), select = count(backbone, "select_layer", 12),
+  vision = vision, text = text, select = count(backbone, "select_layer", 12),
   image_token = image_token, image_size = count(eagle, "force_image_size", count(vision, "image_size", 224)),
   shuffle = shuffles and 2 or 1, connector = eagle.mlp_connector_layers or 1,
   project = backbone.project_to_dim and count(backbone, "project_to_dim") or nil,
