@@ -33,6 +33,7 @@ wrong = [
     ("n15", "action_head_cfg", [1], "must be an object, is a list"), ("n15", "eagle_config", -1, "must be an object, is"),
     ("n15", "eagle_config.vision_config", "x", "must be an object"), ("n15", "eagle_config.text_config", [1], "must be an object"),
     ("n15", "eagle_config.use_pixel_shuffle", "x", "must be true or false"),
+    ("n15", "action_head_cfg.vl_self_attention_cfg", "x", "must be an object, is"),
     ("n15", "eagle_config.image_token_index", -1, "must be a token below"),
     ("n15", "eagle_config.text_config.rope_theta", 0.5, "must be above 1"),
 ]

@@ -93,5 +93,5 @@ return include("common/groot_family.lua")({
   shuffle = shuffles and 2 or 1, connector = eagle.mlp_connector_layers or 1,
   project = backbone.project_to_dim and count(backbone, "project_to_dim") or nil,
   head = head, horizon = count(c, "action_horizon", 16), future = count(head, "num_target_vision_tokens", 32),
-  self = head.vl_self_attention_cfg,
+  self = head.vl_self_attention_cfg ~= nil and section(head, "vl_self_attention_cfg") or nil,
 })
