@@ -39,6 +39,8 @@ done
 V="verify --device cpu tests/golden/smolvla/selfattn"
 "$T" $V --dtype bf16 >"$W/a" 2>"$W/err" && "$T" $V --dtype bf16 --round bf16 >"$W/b" 2>"$W/err" && ! cmp -s "$W/a" "$W/b"
 ok $? "verify --round bf16: other errors, within bounds"
+"$T" $V --tier ref --dtype bf16 >"$W/a" 2>"$W/err" && "$T" $V --tier ref --dtype bf16 --round bf16x2 >"$W/b" 2>"$W/err" && ! cmp -s "$W/a" "$W/b"
+ok $? "verify --round bf16x2: other errors, within bounds"
 "$T" $V --round bf16 >"$W/out" 2>"$W/err"; [ $? -ne 0 ] && grep -q "without --dtype bf16 there is nothing to round" "$W/err" && ! [ -s "$W/out" ]
 ok $? "of an f32 plan it is refused"
 "$T" $V --root "$W" >"$W/out" 2>"$W/err"; [ $? -ne 0 ] && grep -q "holds no pipelines/" "$W/err" && ! [ -s "$W/out" ]
