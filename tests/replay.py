@@ -64,6 +64,7 @@ with open(MOODS, "w") as moods_file:
 def tectum(*arguments, code=0):
     p = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
     check(code is None or p.returncode == code, arguments, p.returncode, p.stdout[-300:], p.stderr[-600:])
+    p.stderr = "".join(x for x in p.stderr.splitlines(True) if "no CUDA device" not in x)  # of a build with CUDA
     return p
 
 
@@ -303,7 +304,7 @@ def decisions_of_a_file_pass_the_gate_of_policies():
              {"recompute": [{"node": "act", "ratios": [0.5] * 129}]}, {"segments": [{"score": "inf"}]}, {"segments": [{}] * 129}]
     for w in wrong:
         p = tectum("replay", changed(path, lambda d: w if isinstance(w, bytes) else {**d, **w}), code=3)
-        said = [x for x in p.stderr.splitlines() if "weights" not in x and "no CUDA device" not in x]
+        said = [x for x in p.stderr.splitlines() if "weights" not in x]
         check(len(said) == 1 and "/tectum/decisions" in said[0], w, p.stderr)
 
 

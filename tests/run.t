@@ -119,7 +119,7 @@ for encoder in no/such tests/golden/encoders/mpnet_odd/checkpoint; do
     code=$?
     [ $encoder = no/such ] || { ok $code "so is an encoder"; continue; }
     [ $code -eq 3 ]; ok $? "an encoder that is nowhere: exit 3"
-    err "qwen_planner.lua:.*: memory 'mem': encoder: no/such: .*neither in the current folder nor in /"
+    err "run: --set:1: memory 'mem': encoder: no/such: .*neither in the current folder nor in /"
 done
 printf 'return extend("demo_metaworld.lua", {\n  inputs = { tensor { name = "observation/state", shape = { 5 } } },\n})\n' \
     >"$W/five.lua"
