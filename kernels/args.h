@@ -24,7 +24,7 @@ enum { TEC_WINDOWS_K = 256 };
 /* Windows of a picture: row r is what unfold makes of window r (below), `cols` columns a pixel. */
 struct tec_windows {
     int in_h, in_w, out_w, cols;
-    int side, stride, pad, dilation; /* side 0: no windows */
+    int side, stride, pad, dilation;
 };
 
 /* y[r][c] (+)= gate[c] * (sum_k x[r][k] * W[c][k] + bias[c]), r < *rows, c < n.
@@ -55,12 +55,13 @@ struct tec_gemm_args {
     const int *order_of; /* [n / 16] which order a panel has; NULL = the first */
     int rounded;         /* 1: x holds bf16 values, and finite ones: y in less time, the same bits
                             but for a tile unit's order of sums, and what AVX512-BF16 flushes */
-    /* gemm_f32 alone, and not on CUDA: x is a picture, [in_h * in_w, ldx], and its windows are what
-     * is multiplied; k = side * side * cols <= TEC_WINDOWS_K. They are never written. */
-    struct tec_windows windows;
     /* gemm_bf16 alone: */
     int terms; /* 2: x is finite, and a kernel may read it as two bf16 terms (tec_bf16_two), as the
                   reference does; 0: as it is (on CUDA as two terms either way) */
+    /* gemm_f32 alone, and not on CUDA: x is a picture, [in_h * in_w, ldx], and its windows are what
+     * is multiplied; k = side * side * cols <= TEC_WINDOWS_K. They are never written. NULL: x is
+     * what it says above. A pointer, as CUDA's kernels take these arguments by value. */
+    const struct tec_windows *windows;
 };
 
 /* y[*first + r] = scale * row ids[r] of the matrix, r < *rows. */

@@ -12,7 +12,7 @@ static enum tec_status infer_windows(const struct tec_tensor *x, const struct te
                                      struct tec_call *call, struct tec_error *err)
 {
     struct tec_gemm_args *a = &call->args.gemm;
-    struct tec_windows *w = &a->windows;
+    struct tec_windows *w = &call->windows;
     bool plain = !call->bf16 && !call->int8 && !a->group && !a->fixed && !a->rows;
     TEC_TRY(TEC_NEED(plain && !call->in_row && !call->out_row && x != y, err,
                      "windows are read in float32, all of them, into another y"));
@@ -63,7 +63,7 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
                      a->group, TEC_INT4_LONGEST));
     TEC_TRY(TEC_NEED(!a->fixed || (!call->in_row && !call->out_row), err,
                      "fixed rows are counted from row 0 of x and y"));
-    TEC_TRY(a->windows.side ? infer_windows(x, y, call, err) : infer_rows(x, y, call, err));
+    TEC_TRY(call->windows.side ? infer_windows(x, y, call, err) : infer_rows(x, y, call, err));
     a->ldx = x->ld;
     a->ldy = y->ld;
     return TEC_OK;
@@ -76,6 +76,7 @@ static void record(const struct tec_program *program, const struct tec_call *cal
     a.x =
         (const float *)(const void *)tec_in(program, call, 0)->at + (ptrdiff_t)call->in_row * a.ldx;
     a.y = (float *)(void *)tec_out(program, call, 0)->at + (ptrdiff_t)call->out_row * a.ldy;
+    a.windows = call->windows.side ? &call->windows : NULL;
     a.rounded = (call->bf16 || a.group) && tec_tensor_rounded(tec_in(program, call, 0));
     enum tec_kernel_id kernel = a.group      ? TEC_KERNEL_gemm_int4
                                 : call->int8 ? TEC_KERNEL_gemm_int8
@@ -106,7 +107,7 @@ static struct tec_cost cost(const struct tec_call *call, const struct tec_counts
     int vectors = !!a->bias + !!a->gate + !!a->fixed;
     int64_t weights = bytes_of(call);
     bool reduced = call->bf16 || call->int8 || a->group;
-    const struct tec_windows *w = &a->windows;
+    const struct tec_windows *w = &call->windows;
     int64_t read = w->side ? (rows ? (int64_t)w->in_h * w->in_w * w->cols : 0) : rows * a->k;
     if (a->order)
         weights += (int64_t)a->k * 4;

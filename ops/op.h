@@ -56,11 +56,12 @@ struct tec_call {
     enum tec_op_id op;
     int in[TEC_OP_INPUTS], out[TEC_OP_OUTPUTS]; /* tensor ids, -1 = absent */
     union tec_args args;
-    int in_row, out_row; /* linear: first row read of x, written of y */
-    bool bf16;           /* which of the two kernels, where there are two */
-    bool int8;           /* linear: W is of 8-bit weights */
-    bool barrier;        /* set by the fuse pass */
-    bool passes;         /* set by the chain pass: the next step alone reads its output */
+    int in_row, out_row;        /* linear: first row read of x, written of y */
+    struct tec_windows windows; /* linear: of x, where side is not 0; args.h */
+    bool bf16;                  /* which of the two kernels, where there are two */
+    bool int8;                  /* linear: W is of 8-bit weights */
+    bool barrier;               /* set by the fuse pass */
+    bool passes;                /* set by the chain pass: the next step alone reads its output */
     const char *label;
 };
 

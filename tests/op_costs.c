@@ -60,7 +60,7 @@ TEST(linear)
     IS(call, .products = 128, .weights = 64, .read = 16, .written = 128);
     call.bf16 = false;
     *a = (struct tec_gemm_args){.rows = live, .max_rows = 8, .n = 16, .k = 9};
-    a->windows = (struct tec_windows){.in_h = 4, .in_w = 5, .cols = 1, .side = 3};
+    call.windows = (struct tec_windows){.in_h = 4, .in_w = 5, .cols = 1, .side = 3};
     IS(call, .products_f32 = 864, .weights = 576, .read = 80, .written = 192); /* 20 pixels */
 }
 

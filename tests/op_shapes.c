@@ -98,7 +98,7 @@ TEST(windows_cover_a_picture)
 }
 
 /* A product of windows of a picture of 2 x 4 pixels of 10 columns; whether it is taken. */
-static bool reads(int rows, struct tec_gemm_args args, bool bf16)
+static bool reads(int rows, struct tec_gemm_args args, struct tec_windows windows, bool bf16)
 {
     int x;
     struct tec_program *p = begin(&x);
@@ -106,6 +106,7 @@ static bool reads(int rows, struct tec_gemm_args args, bool bf16)
     call.in[0] = x;
     call.out[0] = tec_program_tensor(p, "y", rows, 32, &many);
     call.args.gemm = args;
+    call.windows = windows;
     call.bf16 = bf16;
     tec_program_call(p, &call);
     bool taken = p->status == TEC_OK;
@@ -116,31 +117,30 @@ static bool reads(int rows, struct tec_gemm_args args, bool bf16)
 TEST(products_read_windows)
 {
     static const float weight[1];
-    const struct tec_gemm_args a = {
-        .w = weight,
-        .n = 32,
-        .k = 90,
-        .windows = {.in_h = 2, .in_w = 4, .side = 3, .stride = 2, .pad = 1, .dilation = 1}};
-    struct tec_gemm_args other = a;
-    CHECK(reads(2, a, false));
-    CHECK(!reads(2, a, true));  /* bf16 */
-    CHECK(!reads(3, a, false)); /* windows */
-    other.k = 80;
-    CHECK(!reads(2, other, false)); /* columns of a window */
-    other = a;
-    other.windows.in_h = 3;
-    CHECK(!reads(2, other, false)); /* pixels */
-    other = a;
-    other.windows.stride = 0;
-    CHECK(!reads(2, other, false));
-    other = a;
-    other.rows = &many;
-    CHECK(!reads(2, other, false)); /* some of them */
-    other = a;
-    other.windows.side = 6; /* 360 columns: too many */
-    other.windows.pad = 3;
-    other.k = 360;
-    CHECK(!reads(6, other, false));
+    const struct tec_gemm_args a = {.w = weight, .n = 32, .k = 90};
+    const struct tec_windows w = {
+        .in_h = 2, .in_w = 4, .side = 3, .stride = 2, .pad = 1, .dilation = 1};
+    struct tec_gemm_args product = a;
+    struct tec_windows other = w;
+    CHECK(reads(2, a, w, false));
+    CHECK(!reads(2, a, w, true));  /* bf16 */
+    CHECK(!reads(3, a, w, false)); /* windows */
+    product.k = 80;
+    CHECK(!reads(2, product, w, false)); /* columns of a window */
+    product = a;
+    product.rows = &many;
+    CHECK(!reads(2, product, w, false)); /* some of them */
+    other.in_h = 3;
+    CHECK(!reads(2, a, other, false)); /* pixels */
+    other = w;
+    other.stride = 0;
+    CHECK(!reads(2, a, other, false));
+    other = w;
+    other.side = 6; /* 360 columns: too many */
+    other.pad = 3;
+    product = a;
+    product.k = 360;
+    CHECK(!reads(6, product, other, false));
 }
 
 /* Squares of windows of a picture of 2 x 4 pixels of 10 columns; whether they are taken. */

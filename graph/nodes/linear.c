@@ -69,7 +69,7 @@ void tec_lower_linear_windows(struct tec_lower *l, const struct tec_matrix *m, i
                               const struct tec_windows *windows, bool add, const char *label)
 {
     struct tec_call call = linear(l, m, x, y, add, label);
-    call.args.gemm.windows = *windows;
+    call.windows = *windows;
     tec_program_call(l->program, &call);
 }
 

@@ -43,7 +43,7 @@ void tec_gemm_bf16_avx2(const struct tec_gemm_args *a, struct tec_part part)
 
 void tec_gemm_f32_avx2(const struct tec_gemm_args *a, struct tec_part part)
 {
-    run_blocks(a, part, a->windows.side ? &chains_of_windows : &chains_of_floats);
+    run_blocks(a, part, a->windows ? &chains_of_windows : &chains_of_floats);
 }
 
 void tec_conv3x3_avx2(const struct tec_conv_args *a, struct tec_part part)

@@ -46,7 +46,7 @@ void tec_gemm_bf16_neon(const struct tec_gemm_args *a, struct tec_part part)
 
 void tec_gemm_f32_neon(const struct tec_gemm_args *a, struct tec_part part)
 {
-    run_blocks(a, part, a->windows.side ? &chains_of_windows : &chains_of_floats);
+    run_blocks(a, part, a->windows ? &chains_of_windows : &chains_of_floats);
 }
 
 void tec_conv3x3_neon(const struct tec_conv_args *a, struct tec_part part)

@@ -16,8 +16,8 @@ enum { COLUMNS = 8 };
 /* Row r of x; of windows made in `room`, as unfold makes them. */
 static const float *row_of(const struct tec_gemm_args *a, int r, float room[TEC_WINDOWS_K])
 {
-    const struct tec_windows *w = &a->windows;
-    if (!w->side)
+    const struct tec_windows *w = a->windows;
+    if (!w)
         return a->x + (size_t)r * (size_t)a->ldx;
     int top = r / w->out_w * w->stride - w->pad, left = r % w->out_w * w->stride - w->pad;
     for (int i = 0; i < a->k; i++) {

@@ -12,6 +12,7 @@ struct picture {
 /* x, the windows side by side, what is added to, and y of both ways. */
 struct picture_case {
     struct tec_window_args window;
+    struct tec_windows windows; /* of `inside` */
     struct tec_gemm_args beside, inside;
     float *before;
 };
@@ -51,20 +52,20 @@ static struct picture_case make(struct conform *c, const struct tec_kernels *tab
                               .n = s.n,
                               .k = k,
                               .add = conform_int(0, 1)};
-    struct picture_case t = {u, a, a, conform_buf(c, rows * (size_t)a.ldy, sizeof(float))};
+    struct picture_case t = {u, {0}, a, a, conform_buf(c, rows * (size_t)a.ldy, sizeof(float))};
     conform_fill(t.before, rows * (size_t)a.ldy, CONFORM_NORMAL, 1.0F);
     t.beside.y = conform_buf(c, rows * (size_t)a.ldy, sizeof(float));
     t.inside.y = conform_buf(c, rows * (size_t)a.ldy, sizeof(float));
     t.inside.x = x;
     t.inside.ldx = u.ldx;
-    t.inside.windows = (struct tec_windows){.in_h = s.h,
-                                            .in_w = s.w,
-                                            .out_w = u.out_w,
-                                            .cols = s.cols,
-                                            .side = s.side,
-                                            .stride = s.stride,
-                                            .pad = s.pad,
-                                            .dilation = s.dilation};
+    t.windows = (struct tec_windows){.in_h = s.h,
+                                     .in_w = s.w,
+                                     .out_w = u.out_w,
+                                     .cols = s.cols,
+                                     .side = s.side,
+                                     .stride = s.stride,
+                                     .pad = s.pad,
+                                     .dilation = s.dilation};
     return t;
 }
 
@@ -81,6 +82,7 @@ static void picture_shape(struct conform *c, const struct tec_kernels *table, st
 {
     struct picture_case t = make(c, table, s);
     size_t size = (size_t)t.inside.max_rows * (size_t)t.inside.ldy * sizeof(float);
+    t.inside.windows = &t.windows;
     c->ref->unfold(&t.window, (struct tec_part){0, 1});
     multiply(table, &t, &t.beside, 1);
     for (int lanes = 1; lanes <= 3; lanes++) {
