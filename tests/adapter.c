@@ -153,6 +153,35 @@ TEST(products_are_added_and_tensors_replaced)
     box_remove(&b);
 }
 
+/* The name by content: a factor and the scale are in it, that it lies in another folder is not. */
+TEST(an_adapter_is_named_by_its_content)
+{
+    static const char *const configs[] = {CONFIG(""), CONFIG(""), CONFIG(", \"use_rslora\": true"),
+                                          CONFIG("")};
+    struct box b;
+    struct maker base = {0}, lora = {0};
+    struct tec_heap heap = {0};
+    struct tec_error err;
+    char text[4][TEC_HASH_TEXT];
+    for (int i = 0; i < 4; i++) {
+        base.n = lora.n = 0;
+        make_base(&b, &base);
+        put_matrix(&lora, "a.v.lora_A.weight", 2, 3);
+        put_matrix(&lora, "a.v.lora_B.weight", 4, 2);
+        lora.values[1][5] += i == 3;
+        store(&b, "lora/adapter_model.safetensors", &lora);
+        box_put(&b, "lora/adapter_config.json", configs[i]);
+        struct tec_checkpoint *c = opened(&b, &heap, TEC_OK, &err);
+        REQUIRE(c);
+        CHECK(tec_checkpoint_content(c, text[i], &err) == TEC_OK);
+        tec_checkpoint_close(c);
+        box_remove(&b);
+    }
+    CHECK(strcmp(text[0], text[1]) == 0);
+    CHECK(strcmp(text[0], text[2]) != 0 && strcmp(text[0], text[3]) != 0);
+    CHECK_INT(heap.live, ==, 0);
+}
+
 TEST(scales_and_ranks_are_those_of_the_configuration)
 {
     struct box b;

@@ -401,9 +401,9 @@ static const struct change *find(const struct tec_adapter *a, const char *name)
     return bsearch(&key, a->changes, a->n, sizeof *a->changes, compare);
 }
 
-uint64_t tec_adapter_identity(const struct tec_adapter *a)
+/* All changes, behind a hash of the tensors. */
+static uint64_t add_changes(const struct tec_adapter *a, uint64_t hash)
 {
-    uint64_t hash = tec_tensors_identity(a->tensors);
     for (size_t i = 0; i < a->n; i++) {
         const struct change *c = &a->changes[i];
         uint32_t scale;
@@ -420,6 +420,19 @@ uint64_t tec_adapter_identity(const struct tec_adapter *a)
         hash = XXH3_64bits(of, sizeof of);
     }
     return hash;
+}
+
+uint64_t tec_adapter_identity(const struct tec_adapter *a)
+{
+    return add_changes(a, tec_tensors_identity(a->tensors));
+}
+
+enum tec_status tec_adapter_content(const struct tec_adapter *a, uint64_t out[2],
+                                    struct tec_error *err)
+{
+    TEC_TRY(tec_tensors_content(a->tensors, out, a->heap, err));
+    out[0] = add_changes(a, out[0]);
+    return TEC_OK;
 }
 
 bool tec_adapter_changes(const struct tec_adapter *a, const char *name)

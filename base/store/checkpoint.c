@@ -423,6 +423,18 @@ enum tec_status tec_checkpoint_read_f32(const struct tec_checkpoint *c,
     return c->adapter ? tec_adapter_apply(c->adapter, stored, first, dst, n, err) : TEC_OK;
 }
 
+enum tec_status tec_checkpoint_content(const struct tec_checkpoint *c, char text[TEC_HASH_TEXT],
+                                       struct tec_error *err)
+{
+    uint64_t of[4] = {0};
+    if (c->tensors)
+        TEC_TRY(tec_tensors_content(c->tensors, of, c->heap, err));
+    if (c->adapter)
+        TEC_TRY(tec_adapter_content(c->adapter, of + 2, err));
+    tec_tensors_hash_text(XXH3_128bits(of, sizeof of), text);
+    return TEC_OK;
+}
+
 static bool is_joined(const struct tec_checkpoint *c, const char *path)
 {
     for (int i = 0; i < c->tensors->n_files; i++)

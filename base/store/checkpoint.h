@@ -66,7 +66,7 @@ struct tec_checkpoint {
      * tag, statistics.json and embodiment_id.json. */
     json_t *processor, *robot_statistics, *robot_numbers;
     const char *statistics_in; /* where they lie, for messages: "<root>/config.json: norm_stats" */
-    char hash[TEC_HASH_TEXT];  /* tec_tensors_hash; with an adapter, of both */
+    char hash[TEC_HASH_TEXT];  /* tec_tensors_hash, so no data; with an adapter, of both */
     struct tec_heap *heap;     /* borrowed */
     struct tec_arena arena;
 };
@@ -103,6 +103,12 @@ enum tec_status tec_checkpoint_open_source(struct tec_checkpoint **out,
                                            const struct tec_checkpoint_source *source,
                                            struct tec_heap *heap, struct tec_error *err);
 void tec_checkpoint_close(struct tec_checkpoint *c); /* NULL is allowed */
+
+/* What is in the tensors, joined ones too, and in the adapter, as 32 hexadecimal digits: weights
+ * that were trained on have another one (what is looked at: tec_tensors_content). Reads from the
+ * files. TEC_IO, TEC_NO_MEMORY. */
+enum tec_status tec_checkpoint_content(const struct tec_checkpoint *checkpoint,
+                                       char text[TEC_HASH_TEXT], struct tec_error *err);
 
 /* A file that may hold a part of the model beside its own: where folder `dir` has `file`, a plain
  * name "PART.safetensors", its tensors become "PART.<name>". *joined says so: false where there is

@@ -68,6 +68,14 @@ void tec_tensors_hash(const struct tec_tensors *t, char text[TEC_HASH_TEXT]);
 enum tec_status tec_tensors_digest(const struct tec_tensors *t, uint64_t out[2],
                                    struct tec_heap *heap, struct tec_error *err);
 
+/* XXH3-128 over names, dtypes, shapes and data in the order of names: the same for the same
+ * tensors, in however many files, in whatever order and with whatever metadata. Of more than 64 MiB
+ * in all it has the first, the middle and the last 4 KiB of each tensor, else every byte: training
+ * changes practically every tensor everywhere, but a change that leaves all those parts as they
+ * were is not seen. Reads no more than that, through a buffer of `heap`. TEC_IO, TEC_NO_MEMORY. */
+enum tec_status tec_tensors_content(const struct tec_tensors *t, uint64_t out[2],
+                                    struct tec_heap *heap, struct tec_error *err);
+
 /* A hash of which files these are, taken from their headers, and size, time of last change and
  * inode of each as it lies open: it differs where their bytes may differ, without reading them. A
  * copy of a file is another file. */
