@@ -1,5 +1,6 @@
 /* memory_encoder.c - tests of a store's file and the encoder of its vectors: a file of format 1, of
- * another encoder, of another width, of several; what cannot be written anew; what is refused. */
+ * another encoder, of another width, of several; of other weights; what cannot be written anew;
+ * what is refused. */
 #include "graph/memory/log_own.h"
 #include "tests/box.h"
 #include "tests/store_inside.h"
@@ -28,7 +29,9 @@ static struct heard {
     struct tec_store_vectors last;
     struct tec_log_encoder was;
     bool unwritten;
-    const char *bad; /* a text that has no vector */
+    int retrained;    /* times that weights were others */
+    uint32_t dropped; /* segments that lost KV then */
+    const char *bad;  /* a text that has no vector */
 } heard;
 
 /* The encoder of number n counts the characters of a text by what they are, divided by n. */
@@ -80,6 +83,13 @@ static void on_vectors(void *user, const struct tec_store_vectors *what)
     heard.unwritten = what->unwritten != NULL;
 }
 
+static void on_weights(void *user, uint32_t segments)
+{
+    (void)user;
+    heard.retrained++;
+    heard.dropped = segments;
+}
+
 static struct tec_store_options options_of(uint64_t id, const char *name)
 {
     struct tec_store_options o = {.path = path,
@@ -94,7 +104,8 @@ static struct tec_store_options options_of(uint64_t id, const char *name)
                                   .threshold = 0.9,
                                   .stable_steps = 2,
                                   .ram_bytes = 1 << 20,
-                                  .vectors = on_vectors};
+                                  .vectors = on_vectors,
+                                  .weights = on_weights};
     snprintf(o.key.encoder.name, sizeof o.key.encoder.name, "%s", name);
     return o;
 }
@@ -195,8 +206,8 @@ static void check_kv(struct tec_store *s, const char *id)
     tec_store_drop(s, kv);
 }
 
-/* All that the file of format 1 holds but vectors. */
-static void check_texts(struct tec_store *s)
+/* All that the file of format 1 holds but vectors, keys and values. */
+static void check_words(struct tec_store *s)
 {
     CHECK_INT(tec_store_counts(s).segments, ==, 3);
     CHECK_INT(tec_store_counts(s).step, ==, 9);
@@ -206,6 +217,12 @@ static void check_texts(struct tec_store *s)
     CHECK(strcmp(view_of(s, "door").text, "zzzz is open") == 0);
     CHECK_INT(view_of(s, "door").version, ==, 2);
     CHECK(view_of(s, "cup").epoch == 6 && view_of(s, "mug").epoch == 6);
+}
+
+/* And those. */
+static void check_texts(struct tec_store *s)
+{
+    check_words(s);
     CHECK(view_of(s, "cup").has_kv && view_of(s, "mug").has_kv && !view_of(s, "door").has_kv);
     check_kv(s, "cup");
     check_kv(s, "mug");
@@ -386,6 +403,98 @@ TEST(a_file_that_cannot_be_written_anew_keeps_its_encoder)
     check_texts(s);
     tec_store_close(s);
     CHECK_INT(key_in_file(1).encoder.id[0], ==, 0);
+    end();
+}
+
+/* Options of the model that was trained on: its weights are others. */
+static struct tec_store_options trained(struct tec_store_options o)
+{
+    o.key.model[1] = 77;
+    return o;
+}
+
+static void check_trained(struct tec_store *s)
+{
+    check_words(s);
+    CHECK(!view_of(s, "cup").has_kv && !view_of(s, "mug").has_kv);
+}
+
+TEST(keys_and_values_of_other_weights_are_left_out_and_texts_stay)
+{
+    static unsigned char bytes[MOST], after[MOST];
+    size_t n = begin(bytes);
+    struct tec_store_options unnamed = options_of(0, ""), with = trained(unnamed);
+    struct tec_store_options named = trained(first());
+    struct tec_store *s = open_of(&with); /* of format 1, and nobody makes vectors */
+    CHECK(heard.retrained == 1 && heard.dropped == 2 && heard.told == 0);
+    check_trained(s);
+    check_vectors(s, 1, DIM);
+    tec_store_close(s);
+    CHECK(key_in_file(2).model[0] == 1 && key_in_file(2).model[1] == 77);
+    s = open_of(&with); /* it names these weights: no more is said */
+    CHECK_INT(heard.retrained, ==, 0);
+    check_trained(s);
+    tec_store_close(s);
+    CHECK(read_file(path, after) < n);
+    s = open_of(&unnamed); /* back again: there is nothing to leave out, but it is told apart */
+    CHECK(heard.retrained == 0);
+    check_trained(s);
+    tec_store_close(s);
+    CHECK_INT(key_in_file(2).model[1], ==, 0);
+    write_file(bytes, n);
+    s = open_of(&named); /* vectors and weights at once */
+    CHECK(heard.retrained == 1 && heard.dropped == 2 && heard.told == 2);
+    CHECK(heard.last.changed == 0 && !heard.last.kv_stay);
+    check_trained(s);
+    tec_store_close(s);
+    CHECK(key_in_file(2).model[1] == 77 && key_in_file(2).encoder.id[0] == 11);
+    end();
+}
+
+TEST(keys_and_values_of_new_weights_are_kept_with_them)
+{
+    static unsigned char bytes[MOST], given[LAYERS][PIECE];
+    const void *pieces[LAYERS];
+    begin(bytes);
+    struct tec_store_options o = first(), with = trained(first());
+    tec_store_close(open_of(&o));
+    struct tec_store *s = open_of(&with);
+    CHECK(heard.retrained == 1 && heard.told == 0); /* of format 2 */
+    for (uint32_t l = 0; l < LAYERS; l++) {
+        pieces[l] = given[l];
+        for (int i = 0; i < PIECE; i++)
+            given[l][i] = (unsigned char)('c' + 100 + (int)l * 7 + i);
+    }
+    struct tec_store_segment_view v = view_of(s, "cup");
+    uint32_t at = 0;
+    REQUIRE(store_find(s, "cup", &at) == TEC_OK);
+    CHECK(tec_store_put_kv(s, at, v.version, v.epoch, pieces, NULL) == TEC_OK);
+    tec_store_close(s);
+    s = open_of(&with);
+    CHECK(heard.retrained == 0 && view_of(s, "cup").has_kv && !view_of(s, "mug").has_kv);
+    check_kv(s, "cup");
+    tec_store_close(s);
+    s = open_of(&o);
+    CHECK(heard.retrained == 1 && heard.dropped == 1);
+    check_trained(s);
+    tec_store_close(s);
+    end();
+}
+
+TEST(a_file_of_other_weights_that_cannot_be_written_anew_is_refused)
+{
+    static unsigned char before[MOST], after[MOST];
+    size_t n = begin(before);
+    struct tec_store_options o = trained(first());
+    struct tec_store *s = NULL;
+    o.log.fail_after = TEC_LOG_HEADER + 256;
+    CHECK_INT(try_open(&s, &o), ==, TEC_IO);
+    CHECK(strstr(err.message, "of other weights, and it cannot be written anew") != NULL);
+    CHECK(heard.retrained == 0 && read_file(path, after) == n && memcmp(before, after, n) == 0);
+    o.key.model[0] = 2; /* another model is refused as it was */
+    CHECK_INT(try_open(&s, &o), ==, TEC_INVALID);
+    CHECK(strstr(err.message, "another model (") != NULL);
+    CHECK(read_file(path, after) == n && memcmp(before, after, n) == 0);
     end();
 }
 

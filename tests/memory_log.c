@@ -114,7 +114,7 @@ static enum tec_status open_state(struct tec_log **log, struct state *s,
                                   struct tec_error *err)
 {
     static const struct tec_log_options none = {0};
-    const struct tec_log_visitor visitor = {s, on_record, on_damage, NULL, false};
+    const struct tec_log_visitor visitor = {s, on_record, on_damage, NULL, false, false};
     memset(s, 0, sizeof *s);
     return tec_log_open(log, path, &key, options ? options : &none, &visitor, heap, err);
 }
@@ -422,18 +422,19 @@ TEST(the_file_of_another_is_refused_and_left_alone)
     struct tec_error err;
     struct state s;
     const struct tec_log_options options = {0};
-    const struct tec_log_visitor visitor = {&s, on_record, on_damage, NULL, false};
+    const struct tec_log_visitor visitor = {&s, on_record, on_damage, NULL, false, false};
     make_path();
     int64_t bytes = write_file(5, &heap);
-    struct tec_log_key other[5] = {key, key, key, key, key};
-    const char *said[5] = {"another model", "another tokenizer", "another dtype", "layers",
-                           "embeddings of 4"};
-    other[0].model[1]++;
+    struct tec_log_key other[6] = {key, key, key, key, key, key};
+    const char *said[6] = {"another model (", "another tokenizer", "another dtype",
+                           "layers",          "embeddings of 4",   "another model's weights"};
+    other[0].model[0]++;
     other[1].tokenizer[0]++;
     other[2].dtype[0]++;
     other[3].layers++;
     other[4].dim++;
-    for (int i = 0; i < 5; i++) {
+    other[5].model[1]++;
+    for (int i = 0; i < 6; i++) {
         CHECK_INT(tec_log_open(&log, path, &other[i], &options, &visitor, &heap, &err), ==,
                   TEC_INVALID);
         CHECK(strstr(err.message, path) && strstr(err.message, said[i]));

@@ -292,6 +292,11 @@ uint32_t tec_log_dim(const struct tec_log *log)
     return log->dim;
 }
 
+bool tec_log_other_weights(const struct tec_log *log)
+{
+    return log->other_weights;
+}
+
 const char *tec_log_path(const struct tec_log *log)
 {
     return log->path;

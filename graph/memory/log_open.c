@@ -2,8 +2,10 @@
  *
  * Runs when a store is opened or compacted. The header holds hashes of model, tokenizer, dtype and
  * encoder: KV of another model is refused instead of being read as if it were this one's, and so
- * are vectors of another encoder, unless whoever opens the file makes them anew. Files of format 1
- * name no encoder; what is written is format 2. After the lock is
+ * are KV of other weights and vectors of another encoder, unless whoever opens the file makes them
+ * anew. Files of format 1 name no encoder, and programs that wrote them or the first ones of format
+ * 2 put a hash of the tensors' forms where the weights' hash is now: it is that of no weights.
+ * What is written is format 2. After the lock is
  * taken the path is compared with the open file, because a compaction elsewhere may have renamed
  * another file into place in between. */
 #include "base/store/file.h"
@@ -98,12 +100,15 @@ static enum tec_status encoder_check(const char *path, const struct tec_log_enco
 }
 
 static enum tec_status header_check(const char *path, const struct tec_log_header *h,
-                                    const struct tec_log_key *key, bool renews,
-                                    struct tec_error *err)
+                                    const struct tec_log_key *key,
+                                    const struct tec_log_visitor *visitor, struct tec_error *err)
 {
     const struct tec_log_key *has = &h->key;
-    if (memcmp(has->model, key->model, sizeof has->model) != 0)
+    bool renews = visitor->renews;
+    if (has->model[0] != key->model[0])
         return refuse(path, "model", has->model[0], key->model[0], err);
+    if (has->model[1] != key->model[1] && !visitor->recomputes)
+        return refuse(path, "model's weights", has->model[1], key->model[1], err);
     if (memcmp(has->tokenizer, key->tokenizer, sizeof has->tokenizer) != 0)
         return refuse(path, "tokenizer", has->tokenizer[0], key->tokenizer[0], err);
     if (memcmp(has->dtype, key->dtype, sizeof has->dtype) != 0)
@@ -290,8 +295,9 @@ static enum tec_status take(struct tec_log *log, int64_t size,
         return no_store(log->path, err);
     TEC_TRY(tec_log_pread(log, &h, sizeof h, 0, err));
     TEC_TRY(header_read(log->path, &h, err));
-    TEC_TRY(header_check(log->path, &h, &log->key, visitor->renews, err));
+    TEC_TRY(header_check(log->path, &h, &log->key, visitor, err));
     log->salt = h.salt;
+    log->other_weights = h.key.model[1] != log->key.model[1];
     log->wrote = h.key.encoder;
     log->dim = h.key.dim;
     TEC_TRY(tec_log_scan(log, size, visitor, err));

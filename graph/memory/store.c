@@ -60,7 +60,7 @@ enum tec_status tec_store_open(struct tec_store **out, const struct tec_store_op
         status = tec_store_replay(s, err);
     if (status == TEC_OK && !options->path && options->begins)
         status = tec_store_begin(s, err);
-    if (status == TEC_OK && (options->path || options->begins) && options->embed)
+    if (status == TEC_OK && (options->path || options->begins))
         status = tec_store_renew(s, err);
     if (status == TEC_OK && options->remote.address)
         status = tec_store_remote_open(s, err);

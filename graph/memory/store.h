@@ -58,6 +58,7 @@ struct tec_store_vectors {
     uint32_t texts;
     uint32_t changed; /* done: vectors that are others now; 0: the file's were those of this one */
     bool done;
+    bool kv_stay; /* else they are of other weights */
     const char
         *unwritten; /* done, none changed: why the file does not name this encoder; or NULL */
 };
@@ -85,6 +86,9 @@ struct tec_store_options {
     enum tec_status (*embed)(void *user, const char *text, size_t bytes, float *out,
                              struct tec_error *err);
     void (*vectors)(void *user, const struct tec_store_vectors *what);
+    /* The file had KV of other weights of this model (key.model[1]), of so many segments: they are
+     * without KV now, and the file was written anew; texts, vectors and groups stay. */
+    void (*weights)(void *user, uint32_t segments);
     /* Of a store without a path: a file, of any model, whose texts, vectors and groups it begins
      * with. It is read, not changed; KV of it is none. NULL: it begins empty. */
     const char *begins;

@@ -140,18 +140,20 @@ static void on_made(void *user, const char *folder)
 
 enum tec_status tec_store_replay(struct tec_store *s, struct tec_error *err)
 {
-    const struct tec_log_visitor visitor = {s, on_record, on_damage, on_made, s->options.embed};
+    const struct tec_log_visitor visitor = {s,       on_record,        on_damage,
+                                            on_made, s->options.embed, true};
     s->compact_at = LOOK_FROM;
     TEC_TRY(tec_log_open(&s->log, s->options.path, &s->options.key, &s->options.log, &visitor,
                          s->heap, err));
     s->was = *tec_log_encoder(s->log);
     s->was_dim = tec_log_dim(s->log);
+    s->other_weights = tec_log_other_weights(s->log);
     return TEC_OK;
 }
 
 enum tec_status tec_store_begin(struct tec_store *s, struct tec_error *err)
 {
-    const struct tec_log_visitor visitor = {s, on_record, on_damage, NULL, true};
+    const struct tec_log_visitor visitor = {s, on_record, on_damage, NULL, true, true};
     return tec_log_read(s->options.begins, &s->options.key, &s->was, &s->was_dim, &visitor, s->heap,
                         err);
 }

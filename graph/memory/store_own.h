@@ -56,6 +56,7 @@ struct tec_store {
     struct tec_log *log;        /* NULL: no file */
     struct tec_log_encoder was; /* whose vectors it was opened with, of was_dim numbers */
     uint32_t was_dim;
+    bool other_weights;        /* it was opened with KV of others */
     struct tec_remote *remote; /* NULL: no server */
     struct tec_store_segment *segments;
     uint32_t *by_id, *by_segment, *by_text; /* [buckets] */
@@ -122,7 +123,7 @@ void tec_store_kv_damaged(struct tec_store *store, struct tec_kv *kv, uint32_t l
 enum tec_status tec_store_replay(struct tec_store *store, struct tec_error *err);
 /* Read the file that a store without one begins with. */
 enum tec_status tec_store_begin(struct tec_store *store, struct tec_error *err);
-/* Then: vectors that are another encoder's become the store's own. */
+/* Then: vectors that are another encoder's become the store's own, KV of other weights goes. */
 enum tec_status tec_store_renew(struct tec_store *store, struct tec_error *err);
 
 #endif

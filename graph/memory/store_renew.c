@@ -1,11 +1,13 @@
-/* store_renew.c - makes the vectors of a file anew where another encoder has made them.
+/* store_renew.c - makes the vectors of a file anew where another encoder has made them, and leaves
+ * out keys and values where they are of other weights.
  *
  * Runs while a store is opened, before anybody else has it. Vectors of two encoders do not compare,
  * so every text gets one of the store's own encoder, or the file is not taken. Which texts are a
  * group stays: keys and values depend on texts alone, and are worth more than a better group. The
  * file is written anew, so that a crash leaves the old vectors under the old name or the new ones
  * under the new. Where all vectors were those of this encoder after all, only the name is new, and
- * a file that cannot be written may keep the old one: the next open looks again. */
+ * a file that cannot be written may keep the old one: the next open looks again. Keys and values of
+ * other weights never may: what is appended behind them would be taken for theirs. */
 #include "graph/memory/store_own.h"
 
 #include <string.h>
@@ -67,26 +69,51 @@ static enum tec_status renew_all(struct tec_store *s, uint32_t *changed, struct 
     return status;
 }
 
+/* KV of other weights leaves its segments, which have none then. Returns of how many. */
+static uint32_t drop_kv(struct tec_store *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->options.max_segments; i++)
+        if (s->segments[i].id && s->segments[i].kv) {
+            tec_store_kv_leave(s, &s->segments[i]);
+            n++;
+        }
+    return n;
+}
+
+static enum tec_status write_anew(struct tec_store *s, struct tec_error *why)
+{
+    pthread_mutex_lock(&s->lock);
+    enum tec_status status = tec_store_compact_locked(s, why);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
 enum tec_status tec_store_renew(struct tec_store *s, struct tec_error *err)
 {
-    struct tec_store_vectors what = {.was = &s->was, .texts = s->counts.segments};
+    struct tec_store_vectors what = {
+        .was = &s->was, .texts = s->counts.segments, .kv_stay = !s->other_weights};
     struct tec_error why;
-    if (is_own(s))
+    bool own = !s->options.embed || is_own(s);
+    if (own && !s->other_weights)
         return TEC_OK;
-    say(s, &what);
-    TEC_TRY(renew_all(s, &what.changed, err));
+    uint32_t dropped = s->other_weights ? drop_kv(s) : 0;
+    if (!own) {
+        say(s, &what);
+        TEC_TRY(renew_all(s, &what.changed, err));
+    }
     bool needed = what.changed > 0 || s->was_dim != s->options.key.dim;
-    pthread_mutex_lock(&s->lock);
-    enum tec_status status = tec_store_compact_locked(s, &why);
-    pthread_mutex_unlock(&s->lock);
-    if (status != TEC_OK && needed)
-        return tec_fail(err, status,
-                        "%s: its vectors are those of another encoder, and it cannot be written "
-                        "anew: %s",
-                        path_of(s), why.message);
+    enum tec_status status = write_anew(s, &why);
+    if (status != TEC_OK && (needed || s->other_weights))
+        return tec_fail(err, status, "%s: its %s, and it cannot be written anew: %s", path_of(s),
+                        s->other_weights ? "keys and values are those of other weights"
+                                         : "vectors are those of another encoder",
+                        why.message);
+    if (dropped && s->options.weights)
+        s->options.weights(s->options.user, dropped);
     what.done = true;
     what.unwritten = status != TEC_OK ? why.message : NULL;
-    if (s->log || what.changed > 0)
+    if (!own && (s->log || what.changed > 0))
         say(s, &what);
     return TEC_OK;
 }

@@ -20,7 +20,7 @@ struct tec_memory_bytes tec_engine_measure_memories(const struct tec_engine *e)
 }
 
 static enum tec_status open_memory(struct tec_engine *e, const struct tec_engine_chain *c, int node,
-                                   struct tec_error *err)
+                                   const char *content, struct tec_error *err)
 {
     const struct tec_engine_options *o = &e->options;
     const struct tec_checkpoint *checkpoint = c->of->checkpoint;
@@ -31,6 +31,7 @@ static enum tec_status open_memory(struct tec_engine *e, const struct tec_engine
                                          .sessions = o->pipeline->frame.sessions,
                                          .model = c->of->model,
                                          .weights = o->random ? made : checkpoint->hash,
+                                         .content = content,
                                          .tokenizer = c->of->tokenizer,
                                          .root = o->root,
                                          .forgets = o->forgets,
@@ -52,10 +53,16 @@ enum tec_status tec_engine_open_memories(struct tec_engine *e, int chain, struct
     struct tec_engine_chain *c = &e->chains[chain];
     int nodes[TEC_MAX_MEMORIES], first = e->n_memories;
     int n = tec_memory_nodes(e->options.pipeline, chain, nodes);
-    for (int i = 0; i < n; i++)
-        TEC_TRY(open_memory(e, c, nodes[i], err));
+    char text[TEC_HASH_TEXT] = ""; /* of random weights the seed says it */
     if (!n)
         return TEC_OK;
+    if (!e->options.random)
+        TEC_TRY(tec_checkpoint_content(c->of->checkpoint, text, err));
+    const char *content = tec_arena_strdup(&e->arena, text);
+    if (!content)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a model's name");
+    for (int i = 0; i < n; i++)
+        TEC_TRY(open_memory(e, c, nodes[i], content, err));
     TEC_TRY(tec_memory_chain_create(&c->memory, e->memories + first, n, e->options.settles, e->heap,
                                     err));
     if (e->options.pipeline->chains[chain].in_frames)

@@ -1,8 +1,8 @@
 /* memory.c - opens and closes a pipeline's memory.
  *
  * Opening runs at load. The store's key is made of hashes of weights, tokenizer and dtype, so a
- * file of another model is refused; of one of another encoder the vectors are made anew
- * (memory_vectors.c). */
+ * file of another model is refused; of one of other weights, or of another encoder, keys and values
+ * or vectors are made anew (memory_vectors.c). */
 #include "graph/run/recall/memory_own.h"
 
 #include "graph/load/pipeline_texts.h"
@@ -18,6 +18,15 @@ static void hash_text(uint64_t out[2], const char *text)
     XXH128_hash_t h = XXH3_128bits(text, strlen(text));
     out[0] = h.low64;
     out[1] = h.high64;
+}
+
+/* A model's name: which one it is, and what its weights and its description are. */
+static void name_model(const struct tec_memory *m, uint64_t model[2])
+{
+    XXH128_hash_t h = XXH3_128bits(m->options.weights, strlen(m->options.weights));
+    model[0] = h.low64;
+    model[1] = XXH3_64bits_withSeed(m->options.content, strlen(m->options.content),
+                                    m->options.model->identity);
 }
 
 /* The identity of this memory's KV: a file of another model, vocabulary or dtype is refused. */
@@ -47,7 +56,7 @@ static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, str
                                 .row_bytes = (uint32_t)(s->kv_heads * s->head_dim) *
                                              (m->options.bf16 ? 2U : 4U),
                                 .dim = (uint32_t)m->dim};
-    hash_text(key->model, m->options.weights);
+    name_model(m, key->model);
     static const char *const rounds[] = {[TEC_ROUND_BF16X2] = ", activations in two bf16 terms",
                                          [TEC_ROUND_BF16] = ", activations in bf16"};
     static const char *const bits[] = {
@@ -137,6 +146,7 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
                                   .made = folder_made,
                                   .embed = tec_memory_renew,
                                   .vectors = tec_memory_renewed,
+                                  .weights = tec_memory_retrained,
                                   .begins = m->begins,
                                   .remote = {.address = m->options.forgets ? NULL : r->remote,
                                              .user = m,

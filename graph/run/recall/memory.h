@@ -46,7 +46,8 @@ struct tec_memory_options {
     int node;     /* the memory_load node */
     int sessions; /* that have a memory of it each, 1 .. TEC_MAX_SESSIONS */
     const struct tec_model *model;
-    const char *weights;                   /* names them: a hash, or how they were made */
+    const char *weights; /* names them: a hash of their forms, or how they were made */
+    const char *content; /* a hash of what is in them; "" where `weights` says that, too */
     const struct tec_tokenizer *tokenizer; /* NULL: words become made-up ids */
     const char *root;                      /* holds pipelines/ */
     bool bf16;

@@ -216,6 +216,7 @@ enum tec_status tec_memory_name_encoder(struct tec_memory_shared *shared, struct
 enum tec_status tec_memory_renew(void *memory, const char *text, size_t bytes, float *out,
                                  struct tec_error *err);
 void tec_memory_renewed(void *memory, const struct tec_store_vectors *what);
+void tec_memory_retrained(void *memory, uint32_t segments);
 
 /* memory_said.c: room for what remember nodes read; put what was said since the last time, under
  * the lock: how many segments, and in *why what could not be put (status TEC_OK: nothing). */

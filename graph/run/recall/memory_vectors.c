@@ -3,7 +3,7 @@
  *
  * Runs while a memory is opened. A hash of all that the encoder is stands in the store's file;
  * where that has another one, or none, the store asks for the vectors of its texts, and this says
- * so. */
+ * so. It also says where keys and values were of other weights. */
 #include "base/store/find.h"
 #include "graph/run/recall/memory_own.h"
 
@@ -102,14 +102,23 @@ void tec_memory_renewed(void *memory, const struct tec_store_vectors *what)
     if (what->texts == 0)
         return;
     if (what->changed)
-        snprintf(line + n, room,
-                 "%u of %u were another's and were made anew; keys, values and "
-                 "groups stay",
-                 what->changed, what->texts);
+        snprintf(line + n, room, "%u of %u were another's and were made anew; %sgroups stay",
+                 what->changed, what->texts, what->kv_stay ? "keys, values and " : "");
     else if (what->unwritten)
         snprintf(line + n, room, "all %u are that one's, which cannot be written (%.200s)",
                  what->texts, what->unwritten);
     else
         snprintf(line + n, room, "all %u are that one's, and the file says so now", what->texts);
+    tell(m, line);
+}
+
+void tec_memory_retrained(void *memory, uint32_t segments)
+{
+    const struct tec_memory *m = memory;
+    char line[TEC_MEMORY_TEXT];
+    snprintf(line, sizeof line,
+             "memory '%.32s': %.150s has keys and values of other weights of this model, or names "
+             "none: those of %u segments are computed again; texts stay",
+             m->name, m->path, segments);
     tell(m, line);
 }
