@@ -61,6 +61,20 @@ cp "$W/vectors" "$W/vectors.1"
 with vectors minilm_odd --set frame.sessions=2
 check "of several robots each file" test "$(grep -c '2 of 2 were another' "$W/err")" -eq 2
 
+# Keys and values of other weights are dropped when the file is opened: one bit of one tensor is enough.
+mkdir -p "$W/trained"
+cp -RL $C/. "$W/trained"
+check "the file of the planner that was trained on" test "$(wc -c <"$W/trained/model.safetensors")" -gt 1000000
+printf '\001' | dd of="$W/trained/model.safetensors" bs=1 seek=1000000 conv=notrunc 2>"$W/err"
+cp "$W/m" "$W/weights"
+tell weights --input goal=find:fork --weights "$W/trained"
+check "other weights: texts stay" test "$(counts)" = "2 remembered, 2 in the prompt;"
+check "which is said in one line" test "$(grep -c "^tectum run: memory 'mem': $W/weights has keys and values of other weights of this model, or names none: those of 2 segments are computed again; texts stay" "$W/err")" -eq 1
+cp "$W/m" "$W/weights"
+cp -RL $C/. "$W/trained"
+tell weights --input goal=find:fork --weights "$W/trained"
+check "a copy of the planner elsewhere is the same one" kept
+
 # Where not all fit, the best are taken, and stand as they were put.
 cat >"$W/many.jsonl" <<'END'
 {"goal": "fetch:fork", "memory": {"put": {"fridge": "{position:kitchen,state:closed,object:fridge}\n", "cup": "{position:fridge,state:clean,object:cup}\n", "fork": "{position:fridge,state:dirty,object:fork}\n", "pan": "{position:sofa,state:dirty,object:pan}\n", "box": "{position:bed,state:dirty,object:box}\n"}}}
