@@ -36,6 +36,24 @@ wrong = [
     ("n15", "action_head_cfg.vl_self_attention_cfg", "x", "must be an object, is"),
     ("n15", "eagle_config.image_token_index", -1, "must be a token below"),
     ("n15", "eagle_config.text_config.rope_theta", 0.5, "must be above 1"),
+    ("n15", "eagle_config.text_config.num_key_value_heads", 3, "3 do not divide num_attention_heads 4"),
+    ("n15", "eagle_config.text_config.head_dim", 13, "a head of 13 numbers cannot be rotated"),
+    ("n15", "eagle_config.text_config.rms_norm_eps", 0, "must be above 0"),
+    ("n15", "eagle_config.text_config.model_type", "llama", "must be qwen3"),
+    ("n15", "eagle_config.text_config.num_hidden_layers", 2, "2 are fewer than the 3 of select_layer"),
+    ("n15", "eagle_config.vision_config.num_channels", 4, "must be 3, is 4"),
+    ("n15", "eagle_config.vision_config.image_size", 35, "35 is not force_image_size 28"),
+    ("n15", "eagle_config.mlp_connector_layers", 3, "whole number of 1 .. 2"), ("n15", "eagle_config.select_layer", -2, "must be -1"),
+    ("n15", "backbone_cfg.reproject_vision", True, "must be false"), ("n15", "action_dim", 10, "not that of action_head_cfg, 9"),
+    ("n15", "action_head_cfg.max_action_dim", 10, "10 is not action_dim 9"),
+    ("n15", "action_horizon", 7, "7 is not that of action_head_cfg, 6"), ("n15", "action_head_cfg.max_seq_len", 5, "a chunk's 6 rows"),
+    ("n15", "action_head_cfg.add_pos_embed", False, "false is not supported"), ("n15", "action_head_cfg.use_vlln", "x", "true or false"),
+    ("n15", "action_head_cfg.backbone_embedding_dim", 33, "33 is not 32"),
+    ("n15", "action_head_cfg.diffusion_model_cfg.cross_attention_dim", 24, "24 is not 32"),
+    ("n15", "action_head_cfg.diffusion_model_cfg.interleave_self_attention", 1, "true or false"),
+    ("n15", "action_head_cfg.diffusion_model_cfg.attention_bias", False, "must be true"),
+    ("n15", "action_head_cfg.diffusion_model_cfg.num_attention_heads", 4, "4 heads of 8 are not input_embedding_dim 24"),
+    ("n15", "action_head_cfg.vl_self_attention_cfg.num_attention_heads", 3, "3 heads of 16 are not the 32 columns"),
 ]
 failed = 0
 for number, (kind, field, value, words) in enumerate(wrong, 1):
@@ -67,6 +85,19 @@ PIPELINE = """return extend("qwen_chat.lua", {
   model = model { arch = "%s" }, nodes = { prefill { name = "read", template = "bare" } },
 })
 """
+ROBOT = """return pipeline {
+  name = "plain", schema = 1, model = model { arch = "groot_%s", embodiment = "new_embodiment" },
+  robot = { name = "plain", resize = "none", cameras = { { slot = "front", input = "front" } },
+            state = { inputs = { { input = "state", size = 4 } } }, actions = { size = 8, limits = false },
+            norm = { mode = "none" }, prompt = { input = "text", template = "bare" } },
+  frame = frame { period_ms = 1000, clock = "external" },
+  inputs = { image { name = "front", h = 28, w = 28 }, tensor { name = "state", shape = { 4 } },
+             text { name = "text", max_tokens = 40 } },
+  resources = { kv.frame { name = "obs", tokens = 90 }, buffer { name = "chunk", shape = { 7, 8 } } },
+  nodes = { prefill { name = "see", reads = { "front", "state", "text" }, writes = "obs" },
+            action { name = "act", kv = "obs", out = "chunk" } },
+}
+"""
 shutil.copy("pipelines/qwen_chat.lua", work)
 texts = [
     ("qwen3", "head_dim", 33, "a head of 33 numbers cannot be rotated"), ("qwen3", "hidden_act", "gelu", "must be silu"),
@@ -96,9 +127,23 @@ texts = [
     ("gemma3", "rope_local_base_freq", -1, "must be above 1 and below 1e+30, is -1"),
     ("openvla", "text_config", [3], "must be an object, is a list"), ("openvla", "timm_model_ids", 7, "must be a list"),
     ("openvla", "timm_model_args.0.depth", 1, "must be 2 or more"), ("openvla", "text_config.eos_token_id", "x", "a token of"),
+    ("n16", "eagle_config", "x", "must be an object"), ("n16", "eagle_config.vision_config", [1], "must be an object"),
+    ("n16", "eagle_config.vision_config.num_patches", 15, "must be a square"), ("n16", "add_pos_embed", False, "false is not"),
+    ("n16", "eagle_config.vision_config.use_rope", True, "must be false"), ("n16", "eagle_config.downsample_ratio", 1, "must be 0.5"),
+    ("n16", "eagle_config.mlp_connector_layers", 1, "must be 2, is 1"), ("n16", "model_name", "x", "is not supported"),
+    ("n16", "backbone_embedding_dim", 33, "33 is not 32"), ("n16", "use_alternate_vl_dit", "x", "true or false"),
+    ("n16", "diffusion_model_cfg.interleave_self_attention", False, "must be true where use_alternate_vl_dit is"),
+    ("n16", "diffusion_model_cfg.norm_type", "layer_norm", "must be ada_norm"), ("n16", "max_seq_len", 6, "a chunk's 7 rows"),
+    ("n16", "eagle_config.vision_config.layer_norm_eps", -1, "above 0"), ("n16", "action_horizon", "x", WHOLE),
+    ("n17", "backbone_embedding_dim", 31, "31 is not 32"), ("n17", "use_vlln", 1, "true or false"),
+    ("n17", "state_history_length", 2, "must be 1"), ("n17", "max_seq_len", 6, "a chunk's 7 rows"),
+    ("n17", "diffusion_model_cfg", [1], "must be an object"), ("n17", "backbone_model_type", "eagle", "must be qwen"),
+    ("n17", "vl_self_attention_cfg.num_attention_heads", 3, "3 heads of 16 are not the 32 columns"),
+    ("n17", "vl_self_attention_cfg.norm_eps", 1e-6, "must be 1e-05"), ("n17", "attend_text_every_n_blocks", 0, WHOLE),
 ]
 # A kind whose folder is another one, with what its config.json has in place.
-based = {"gemma3": (T % "gemma2", {"model_type": "gemma3_text"}), "openvla": (G + "openvla/tiny/checkpoint", {})}
+based = {"gemma3": (T % "gemma2", {"model_type": "gemma3_text"}), "openvla": (G + "openvla/tiny/checkpoint", {}),
+         "n16": (G + "groot/n16_tiny/checkpoint", {}), "n17": ("tests/fixtures/groot/n17_tiny/checkpoint", {})}
 for number, (kind, field, value, words) in enumerate(texts, len(wrong) + 1):
     folder = work + "/folder"
     shutil.rmtree(folder, ignore_errors=True)
@@ -117,7 +162,7 @@ for number, (kind, field, value, words) in enumerate(texts, len(wrong) + 1):
         with open("%s/%s" % (folder, file), "w") as out:
             json.dump(whole, out)
     with open(work + "/text.lua", "w") as file:
-        file.write(PIPELINE % {"llama3": "llama"}.get(kind, kind))
+        file.write((ROBOT if like.count("groot") else PIPELINE) % {"llama3": "llama"}.get(kind, kind))
     said = subprocess.run([program, "check", work + "/text.lua", "--weights", folder], capture_output=True, text=True)
     message = (said.stdout + said.stderr).strip()
     good = said.returncode != 0 and message.startswith("tectum check: %s/%s: %s: " % (folder, name, field)) and \

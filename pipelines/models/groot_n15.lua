@@ -10,7 +10,7 @@ local sizes <const> = {
   full = {
     backbone_cfg = { select_layer = 12 }, action_horizon = 16,
     action_head_cfg = { diffusion_model_cfg = { num_layers = 16, num_attention_heads = 32, attention_head_dim = 48,
-                                                output_dim = 1024 },
+                                                output_dim = 1024, interleave_self_attention = true },
                         vl_self_attention_cfg = { num_layers = 4, num_attention_heads = 32,
                                                   attention_head_dim = 64 } } },
   small = {
@@ -56,32 +56,36 @@ elseif not c then
   c = sizes[given.size] or error("size must be full, small or tiny", 0)
 end
 
--- An object of a configuration, {} where it has none.
-local function section(of, key)
-  if of[key] ~= nil and (type(of[key]) ~= "table" or #of[key] > 0) then
-    read.refuse(of, key, "must be an object, is " .. read.shown(of[key]))
-  end
-  return table_of(of[key])
+local head <const>, backbone <const> = read.part(c, "action_head_cfg"), read.part(c, "backbone_cfg")
+local eagle <const> = read.part(c, "eagle_config")
+local shuffles <const> = read.flag(eagle, "use_pixel_shuffle", false)
+if shuffles then read.only(eagle, "downsample_ratio", 0.5) end
+local vision <const>, text <const> = read.part(eagle, "vision_config"), read.part(eagle, "text_config")
+read.word(vision, "model_type", { "siglip_vision_model" }, "siglip_vision_model")
+read.word(text, "model_type", { "qwen3" }, "qwen3")
+for _, field in ipairs { { "select_layer", -1 }, { "use_backbone_lora", 0 }, { "use_llm_lora", 0 } } do
+  read.only(eagle, field[1], field[2])
 end
-
-local head <const>, backbone <const> = section(c, "action_head_cfg"), section(c, "backbone_cfg")
-local eagle <const> = section(c, "eagle_config")
-if eagle.use_pixel_shuffle ~= nil and type(eagle.use_pixel_shuffle) ~= "boolean" then
-  read.refuse(eagle, "use_pixel_shuffle", "must be true or false, is " .. read.shown(eagle.use_pixel_shuffle))
-end
-local shuffles <const> = eagle.use_pixel_shuffle == true
-if shuffles and (eagle.downsample_ratio or 0.5) ~= 0.5 then
-  read.refuse(eagle, "downsample_ratio", "must be 0.5, is " .. read.shown(eagle.downsample_ratio))
-end
-local vision <const>, text <const> = section(eagle, "vision_config"), section(eagle, "text_config")
-local blocks <const> = table_of(head.diffusion_model_cfg)
-if blocks.norm_type ~= nil and blocks.norm_type ~= "ada_norm" then
-  read.refuse(blocks, "norm_type", "must be ada_norm, is " .. read.shown(blocks.norm_type))
-end
+read.only(backbone, "reproject_vision", false)
 local vocab <const> = count(text, "vocab_size", 151680)
 local image_token <const> = eagle.image_token_index or 151669
 if math.type(image_token) ~= "integer" or image_token < 0 or image_token >= vocab then
   read.refuse(eagle, "image_token_index", "must be a token below " .. vocab .. ", is " .. read.shown(image_token))
+end
+
+-- The side of pictures stands twice, and what the action head makes stands beside it, too.
+local side <const> = count(eagle, "force_image_size", count(vision, "image_size", 224))
+if count(vision, "image_size", side) ~= side then
+  read.refuse(vision, "image_size", vision.image_size .. " is not force_image_size " .. side)
+end
+local dim <const> = count(head, "action_dim", count(head, "max_action_dim", 32))
+local horizon <const> = count(head, "action_horizon", count(c, "action_horizon", 16))
+for _, field in ipairs { { "action_dim", dim }, { "action_horizon", horizon } } do
+  local name <const>, of <const> = field[1], field[2]
+  if count(c, name, of) ~= of then read.refuse(c, name, c[name] .. " is not that of action_head_cfg, " .. of) end
+end
+if count(head, "max_action_dim", dim) ~= dim then
+  read.refuse(head, "max_action_dim", head.max_action_dim .. " is not action_dim " .. dim)
 end
 
 return include("common/groot_family.lua")({
@@ -89,9 +93,9 @@ return include("common/groot_family.lua")({
   embodiments = { new_embodiment = 31, oxe_droid = 17, agibot_genie1 = 26, gr1 = 24, so100 = 2, unitree_g1 = 3 },
 }, {
   vision = vision, text = text, select = count(backbone, "select_layer", 12),
-  image_token = image_token, image_size = count(eagle, "force_image_size", count(vision, "image_size", 224)),
-  shuffle = shuffles and 2 or 1, connector = eagle.mlp_connector_layers or 1,
+  image_token = image_token, image_size = side,
+  shuffle = shuffles and 2 or 1, connector = count(eagle, "mlp_connector_layers", 1, 2),
   project = backbone.project_to_dim and count(backbone, "project_to_dim") or nil,
-  head = head, horizon = count(c, "action_horizon", 16), future = count(head, "num_target_vision_tokens", 32),
-  self = head.vl_self_attention_cfg ~= nil and section(head, "vl_self_attention_cfg") or nil,
+  head = head, horizon = horizon, dim = dim, future = count(head, "num_target_vision_tokens", 32),
+  self = head.vl_self_attention_cfg ~= nil and read.part(head, "vl_self_attention_cfg") or nil,
 })

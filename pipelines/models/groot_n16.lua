@@ -38,18 +38,20 @@ elseif not c then
   c = sizes[given.size] or error("size must be full, small or tiny", 0)
 end
 
-local eagle <const> = table_of(c.eagle_config)
-local vision <const>, text <const> = table_of(eagle.vision_config), table_of(eagle.text_config)
-for _, name in ipairs { "use_windows_attn", "use_rope" } do
-  if vision[name] then read.refuse(vision, name, "is not supported") end
+local eagle <const> = read.part(c, "eagle_config")
+local vision <const>, text <const> = read.part(eagle, "vision_config"), read.part(eagle, "text_config")
+for _, field in ipairs { { vision, "use_windows_attn" }, { vision, "use_rope" }, { c, "reproject_vision" } } do
+  read.only(field[1], field[2], false)
 end
-if eagle.use_pixel_shuffle == false or (eagle.downsample_ratio or 0.5) ~= 0.5 then
-  read.refuse(c, "eagle_config", "use_pixel_shuffle must be true and downsample_ratio 0.5")
+if not read.flag(eagle, "use_pixel_shuffle", true) then read.refuse(eagle, "use_pixel_shuffle", "must be true") end
+for _, field in ipairs { { "downsample_ratio", 0.5 }, { "mlp_connector_layers", 2 }, { "select_layer", -1 },
+                         { "use_backbone_lora", 0 }, { "use_llm_lora", 0 } } do
+  read.only(eagle, field[1], field[2])
 end
-local blocks <const> = table_of(c.diffusion_model_cfg)
-if blocks.norm_type ~= nil and blocks.norm_type ~= "ada_norm" then
-  read.refuse(blocks, "norm_type", "must be ada_norm, is " .. read.shown(blocks.norm_type))
-end
+read.word(vision, "model_type", { "siglip2_vision_model" }, "siglip2_vision_model")
+read.word(text, "model_type", { "qwen3" }, "qwen3")
+read.word(c, "backbone_model_type", { "eagle" }, "eagle")
+read.word(c, "model_name", { "nvidia/Eagle-Block2A-2B-v2" }, "nvidia/Eagle-Block2A-2B-v2")
 local vocab <const> = count(text, "vocab_size", 151680)
 local image_token <const> = eagle.image_token_index or 151669
 if math.type(image_token) ~= "integer" or image_token < 0 or image_token >= vocab then
@@ -82,13 +84,16 @@ end
 
 return include("common/groot_family.lua")({
   name = "groot_n16", backbone = "backbone.model.",
+  -- mask_token stands for states that training drops.
+  ignored = { "backbone.model.vision_model.vision_model.head.*", "backbone.model.language_model.lm_head.weight",
+              "action_head.mask_token" },
   embodiments = { gr1 = 20, oxe_droid = 16, new_embodiment = 10, robocasa_panda_omron = 13, behavior_r1_pro = 24,
                   unitree_g1 = 8, libero_panda = 2, oxe_google = 0, oxe_widowx = 1 },
 }, {
   vision = vision, text = text, select = count(c, "select_layer", 16), image_token = image_token,
   image_size = largest, sizes = given_sizes,
   tower = { matrix = true, smooth = true, side = side },
-  shuffle = 2, planes = true, connector = eagle.mlp_connector_layers or 2,
+  shuffle = 2, planes = true, connector = 2,
   head = c, horizon = count(c, "action_horizon", 50),
-  split = c.use_alternate_vl_dit ~= false and count(c, "attend_text_every_n_blocks", 2) or nil,
+  split = read.flag(c, "use_alternate_vl_dit", true) and count(c, "attend_text_every_n_blocks", 2) or nil,
 })

@@ -7,14 +7,6 @@ local pictures_of <const> = include("common/qwen3_vl.lua")
 
 local function table_of(x) return type(x) == "table" and x or {} end
 
--- An object of a configuration; absent, it has nothing.
-local function object(c, key)
-  if c[key] ~= nil and type(c[key]) ~= "table" then
-    read.refuse(c, key, "must be an object, is " .. read.shown(c[key]))
-  end
-  return c[key] or {}
-end
-
 -- nvidia/Cosmos-Reason2-2B, whose sizes no file of a checkpoint has.
 local cosmos <const> = {
   image_token_id = 151655,
@@ -57,7 +49,8 @@ local sizes <const> = {
 -- What LeRobot's and NVIDIA's code take where config.json is silent.
 local defaults <const> = {
   backbone_embedding_dim = 2048, action_horizon = 40, max_state_dim = 132, max_action_dim = 132, select_layer = 16,
-  diffusion_model_cfg = { num_layers = 32, num_attention_heads = 32, attention_head_dim = 48, output_dim = 1024 },
+  diffusion_model_cfg = { num_layers = 32, num_attention_heads = 32, attention_head_dim = 48, output_dim = 1024,
+                          interleave_self_attention = true },
   vl_self_attention_cfg = { num_layers = 4, num_attention_heads = 32, attention_head_dim = 64 },
 }
 
@@ -112,29 +105,19 @@ end
 local head <const> = {}
 for key, value in pairs(defaults) do head[key] = value end
 for key, value in pairs(c) do head[key] = value end
-local blocks <const> = object(head, "diffusion_model_cfg")
-if blocks.norm_type ~= nil and blocks.norm_type ~= "ada_norm" then
-  read.refuse(blocks, "norm_type", "must be ada_norm, is " .. read.shown(blocks.norm_type))
-end
-if head.add_pos_embed == false then read.refuse(head, "add_pos_embed", "false is not supported") end
-if (head.state_history_length or 1) ~= 1 then
-  read.refuse(head, "state_history_length", "must be 1, is " .. read.shown(head.state_history_length))
-end
-if head.reproject_vision then read.refuse(head, "reproject_vision", "is not supported") end
-local alternates <const> = head.use_alternate_vl_dit ~= false
-if alternates and blocks.interleave_self_attention == false then
-  read.refuse(blocks, "interleave_self_attention", "must be true where use_alternate_vl_dit is")
-end
+read.only(head, "state_history_length", 1)
+read.only(head, "reproject_vision", false)
+read.word(head, "backbone_model_type", { "qwen" }, "qwen")
+local alternates <const> = read.flag(head, "use_alternate_vl_dit", true)
 
 -- Newer files have the rotation in rope_parameters, older ones beside rope_theta.
-local text <const>, vision <const> = object(vlm, "text_config"), object(vlm, "vision_config")
+local text <const>, vision <const> = read.part(vlm, "text_config"), read.part(vlm, "vision_config")
 local own <const> = {}
 for key, value in pairs(text) do own[key] = value end
-local turns <const> = object(text, text.rope_parameters ~= nil and "rope_parameters" or "rope_scaling")
+local turns <const> = read.part(text, text.rope_parameters ~= nil and "rope_parameters" or "rope_scaling")
 own.rope_theta, own.rope_scaling = text.rope_theta or turns.rope_theta or 5000000.0, turns
 own.head_dim = count(text, "head_dim", 128)
-if turns.mrope_interleaved == false then read.refuse(turns, "mrope_interleaved", "must be true") end
-if text.attention_bias then read.refuse(text, "attention_bias", "is not supported") end
+if not read.flag(turns, "mrope_interleaved", true) then read.refuse(turns, "mrope_interleaved", "must be true") end
 local sections <const> = turns.mrope_section == nil and { 24, 20, 20 } or turns.mrope_section
 for i = 1, 3 do
   if type(sections) ~= "table" or #sections ~= 3 or math.type(sections[i]) ~= "integer" then
@@ -151,15 +134,12 @@ own.vocab_size = vocab
 local B <const> = "backbone.model."
 local V <const> = B .. "model.visual."
 local width <const> = count(own, "hidden_size", 2048)
-if given.config and count(head, "backbone_embedding_dim") ~= width then
-  read.refuse(head, "backbone_embedding_dim", head.backbone_embedding_dim .. " is not the text's width " .. width)
-end
 local largest, given_sizes = count(c, "image_side", 256), given.picture_sizes
 if given_sizes then
   largest = 0
   for _, size in ipairs(given_sizes) do largest = math.max(largest, size[1], size[2]) end
 end
-local itself <const> = object(head, "vl_self_attention_cfg")
+local itself <const> = read.part(head, "vl_self_attention_cfg")
 
 return include("common/groot_family.lua")({
   name = "groot_n17", backbone = B, text = B .. "model.language_model.", head = B .. "lm_head.weight",

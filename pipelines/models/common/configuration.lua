@@ -108,6 +108,13 @@ function read.word(t, key, words, default)
   read.refuse(t, key, shown(x) .. " is not supported; it must be " .. list)
 end
 
+-- A field that may have one value alone; absent, it has that one.
+function read.only(t, key, value)
+  if t[key] ~= nil and t[key] ~= value then
+    read.refuse(t, key, "must be " .. tostring(value) .. ", is " .. shown(t[key]))
+  end
+end
+
 -- A part of a configuration that is an object; absent, it is empty.
 function read.part(t, key)
   local x = t[key]

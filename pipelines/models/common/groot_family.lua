@@ -3,7 +3,7 @@
 -- `given` = { config, robots, cameras, shapes, size, arch, embodiment, width, horizon }: config.json, and by tag what
 -- experiment_cfg/metadata.json says of the robots that a checkpoint was trained for.
 local read <const> = include("common/configuration.lua")
-local count <const>, number <const> = read.count, read.number
+local count <const> = read.count
 
 local layers_of <const> = include("common/decoder_layers.lua")
 local pictures_of <const> = include("common/picture_layers.lua")
@@ -17,9 +17,11 @@ local function tower(c, V, side, numbers)
   end
   local width <const>, heads <const> = count(c, "hidden_size", 1152), count(c, "num_attention_heads", 16)
   if width % heads ~= 0 then read.refuse(c, "num_attention_heads", heads .. " do not divide " .. width) end
+  read.only(c, "num_channels", 3)
   local s = {
     prefix = V .. "encoder.layers.", layers = count(c, "num_hidden_layers", 27), width = width, heads = heads,
-    mlp = count(c, "intermediate_size", 4304), eps = number(c, "layer_norm_eps", 1e-6), final = V .. "post_layernorm",
+    mlp = count(c, "intermediate_size", 4304), eps = read.above(c, "layer_norm_eps", 0.0, 1e-6),
+    final = V .. "post_layernorm",
     -- A tower that is stored in float32 stays so: its rounding is most of what a bf16 plan loses.
     f32 = table_of(given.dtypes)[V .. "post_layernorm.weight"] == "F32",
     image_size = side, patch = count(c, "patch_size", 14), embed = V .. "embeddings.patch_embedding",
@@ -35,31 +37,53 @@ local function text_of(c, T, layers, sections)
   if (c.hidden_act or "silu") ~= "silu" then
     read.refuse(c, "hidden_act", "must be silu, is " .. read.shown(c.hidden_act))
   end
-  if c.use_sliding_window then read.refuse(c, "use_sliding_window", "is not supported") end
-  local heads <const>, scaling <const> = count(c, "num_attention_heads", 16), c.rope_scaling
-  if type(scaling) == "table" and (scaling.rope_type or scaling.type or "default") ~= "default" then
+  if read.flag(c, "use_sliding_window", false) then read.refuse(c, "use_sliding_window", "is not supported") end
+  read.only(c, "attention_bias", false)
+  if c.num_hidden_layers ~= nil and count(c, "num_hidden_layers") < layers then
+    read.refuse(c, "num_hidden_layers", c.num_hidden_layers .. " are fewer than the " .. layers .. " of select_layer")
+  end
+  local heads <const>, scaling <const> = count(c, "num_attention_heads", 16), read.part(c, "rope_scaling")
+  if (scaling.rope_type or scaling.type or "default") ~= "default" then
     local key <const> = scaling.rope_type and "rope_type" or "type"
     read.refuse(scaling, key, tostring(scaling[key]) .. " is not supported")
   end
-  local theta <const> = number(c, "rope_theta", 1000000.0)
-  if theta <= 1 then read.refuse(c, "rope_theta", "must be above 1, is " .. theta) end
+  local theta <const>, width <const> = read.above(c, "rope_theta", 1.0, 1000000.0), count(c, "hidden_size", 2048)
   return layers_of {
-    prefix = T, layers = layers, width = count(c, "hidden_size", 2048), heads = heads,
-    kv_heads = count(c, "num_key_value_heads", 8), head_dim = count(c, "head_dim", 128),
-    mlp = count(c, "intermediate_size", 6144), eps = number(c, "rms_norm_eps", 1e-6), activation = "silu",
+    prefix = T, layers = layers, width = width, heads = heads, kv_heads = read.kv_heads(c, heads, 8),
+    head_dim = read.head_dim(c, width, heads, 128), mlp = count(c, "intermediate_size", 6144),
+    eps = read.above(c, "rms_norm_eps", 0.0, 1e-6), activation = "silu",
     head_norms = true, scores = function() return { rotation = { theta = theta, sections = sections } } end,
   }
 end
 
--- Sizes of diffusers' BasicTransformerBlock.
-local function block_sizes(c)
+-- Sizes of diffusers' BasicTransformerBlock; `affine`: whether its norms have weights.
+local function block_sizes(c, affine)
   if c.positional_embeddings ~= nil then read.refuse(c, "positional_embeddings", "is not supported") end
   if (c.activation_fn or "gelu-approximate") ~= "gelu-approximate" then
     read.refuse(c, "activation_fn", "must be gelu-approximate, is " .. read.shown(c.activation_fn))
   end
+  read.only(c, "attention_bias", true)
+  read.only(c, "norm_elementwise_affine", affine)
+  read.only(c, "norm_eps", 1e-5)
   local heads <const>, dim <const> = count(c, "num_attention_heads"), count(c, "attention_head_dim")
   return { layers = count(c, "num_layers"), width = heads * dim, heads = heads, kv_heads = heads, head_dim = dim,
            mlp = 4 * heads * dim }
+end
+
+-- Fields of the action head that may say one thing alone, or what the text's rows say.
+local function check_head(head, features)
+  if type(head.diffusion_model_cfg) ~= "table" then
+    read.refuse(head, "diffusion_model_cfg", "must be an object, is " .. read.shown(head.diffusion_model_cfg))
+  end
+  local blocks <const> = read.part(head, "diffusion_model_cfg")
+  read.word(blocks, "norm_type", { "ada_norm" }, "ada_norm")
+  if not read.flag(head, "add_pos_embed", true) then read.refuse(head, "add_pos_embed", "false is not supported") end
+  for _, field in ipairs { { head, "backbone_embedding_dim" }, { blocks, "cross_attention_dim" } } do
+    local of <const>, name <const> = field[1], field[2]
+    if given.config and of[name] ~= nil and count(of, name) ~= features then
+      read.refuse(of, name, of[name] .. " is not " .. features .. ", the columns of the text's rows")
+    end
+  end
 end
 
 -- A product with options beside its tensors.
@@ -70,8 +94,7 @@ local function linear(g, x, name, out, options)
 end
 
 -- Layers of BasicTransformerBlock whose rows see each other, with norms of their own.
-local function block_layers(g, x, c, layers)
-  local s <const> = block_sizes(c)
+local function block_layers(g, x, s, layers)
   local function norm(at, name, tap)
     return g:norm(x, { weight = at .. name .. ".weight", bias = at .. name .. ".bias", eps = 1e-5, name = tap .. name })
   end
@@ -94,6 +117,7 @@ end
 -- The number of the robot's kind. Tags that a folder does not number have those of the published code.
 local function embodiment(m, categories)
   local tag = given.embodiment or table_of(given.config).embodiment_tag
+  if not tag and table_of(given.config).type == "groot" then tag = "new_embodiment" end -- LeRobot's default
   local known, tags = {}, ""
   for name in pairs(table_of(given.robots)) do
     known[#known + 1] = name
@@ -122,10 +146,6 @@ end
 -- rounded in a bf16 plan. c as of the family.
 local function eagle(m, c, width)
   local B <const> = m.backbone
-  if c.connector ~= 1 and c.connector ~= 2 then
-    read.refuse({ mlp_connector_layers = c.connector }, "mlp_connector_layers", "must be 1 or 2, is "
-                .. read.shown(c.connector))
-  end
   local function project(g, x)
     if c.shuffle > 1 then
       x = g:squares(x, { side = c.shuffle, planes = c.planes, bf16 = true, name = "vision.shuffled" })
@@ -150,19 +170,26 @@ return function(m, c)
   local text <const> = text_of(c.text, T, c.select, c.sections)
   if c.raw then text.leave = function(_, x) return x end end
   local features <const> = c.project or text.width
-  if type(head.diffusion_model_cfg) ~= "table" then
-    read.refuse(head, "diffusion_model_cfg", "must be an object, is " .. read.shown(head.diffusion_model_cfg))
+  check_head(head, features)
+  local blocks <const> = block_sizes(head.diffusion_model_cfg, false)
+  local itself <const> = c.self and block_sizes(c.self, true)
+  if itself and itself.width ~= features then
+    read.refuse(c.self, "num_attention_heads", itself.heads .. " heads of " .. itself.head_dim .. " are not the "
+                .. features .. " columns of the text's rows")
   end
-  local blocks <const> = block_sizes(head.diffusion_model_cfg)
   local width <const> = count(head, "input_embedding_dim", 1536)
   if blocks.width ~= width then
-    read.refuse(head, "diffusion_model_cfg", blocks.heads .. " heads of " .. blocks.head_dim
+    read.refuse(head.diffusion_model_cfg, "num_attention_heads", blocks.heads .. " heads of " .. blocks.head_dim
                 .. " are not input_embedding_dim " .. width)
   end
   local horizon <const> = given.shapes and c.horizon or given.horizon or c.horizon
-  local dim <const> = not given.shapes and given.width or count(head, "max_action_dim", 32)
+  local dim <const> = not given.shapes and given.width or c.dim or count(head, "max_action_dim", 32)
   local categories <const> = count(head, "max_num_embodiments", 32)
-  local category <const> = embodiment(m, categories)
+  local category <const>, normed <const> = embodiment(m, categories), read.flag(head, "use_vlln", true)
+  local longest <const> = count(head, "max_seq_len", 1024)
+  if horizon > longest then
+    read.refuse(head, "max_seq_len", longest .. " positions are fewer than a chunk's " .. horizon .. " rows")
+  end
 
   -- A layer with a matrix for each kind of robot.
   local function own(g, x, layer, out, name)
@@ -178,10 +205,10 @@ return function(m, c)
   local function prefill(g)
     local x = g:hidden { cols = text.width, name = not c.project and "features.in" or nil }
     if c.project then x = linear(g, x, "backbone.eagle_linear", features, { bf16 = true, name = "features.in" }) end
-    if head.use_vlln == false then return x end
+    if not normed then return x end
     x = g:norm(x, { weight = A .. "vlln.weight", bias = A .. "vlln.bias", eps = 1e-5, name = "features.norm" })
-    if not c.self then return x end
-    return block_layers(g, x, c.self, A .. "vl_self_attention.transformer_blocks.")
+    if not itself then return x end
+    return block_layers(g, x, itself, A .. "vl_self_attention.transformer_blocks.")
   end
 
   -- The time as a row that every norm reads: t is a whole number of 1000.
@@ -205,13 +232,15 @@ return function(m, c)
     x = own(g, x, "action_encoder.W1", width, "action_in")
     x = own(g, g:beside(x, tau), "action_encoder.W2", width, "time_in")
     x = own(g, g:activation(x, { kind = "silu" }), "action_encoder.W3", width, "time_out")
-    local places = g:tensor { tensor = A .. "position_embedding.weight", rows = count(head, "max_seq_len", 1024),
-                              cols = width }
+    local places = g:tensor { tensor = A .. "position_embedding.weight", rows = longest, cols = width }
     return g:add(x, g:take(places, { rows = horizon }), { name = "actions" })
   end
 
-  -- Which rows layer l sees; nil: its own.
-  local interleaved <const> = head.diffusion_model_cfg.interleave_self_attention ~= false
+  -- Which rows layer l sees; nil: its own. A folder that does not say so has no layer that sees its own.
+  local interleaved <const> = read.flag(head.diffusion_model_cfg, "interleave_self_attention", not given.config)
+  if c.split and not interleaved then
+    read.refuse(head.diffusion_model_cfg, "interleave_self_attention", "must be true where use_alternate_vl_dit is")
+  end
   local function sees(l)
     if interleaved and l % 2 == 1 then return nil end
     return c.split and (l % (2 * c.split) ~= 0 and "pictures" or "rest") or "all"
