@@ -45,5 +45,33 @@ refused "embodiment_mapping: 'new_embodiment' must have its published number, 31
 refused "step_9.safetensors" $after 's/"state_file": ".*"/"state_file": "step_9.safetensors"/'
 refused 'must have 6 numbers action.min' $after '/"state_file"/d; s/^      },$/      }/'
 refused "step 'shear_processor' is not known" $before 's/groot_eagle_collate_v3/shear_processor/'
+# torn STATUS WORDS CASE PYTHON: a copy of a case whose tensors t are edited so is run, or refused with these words.
+for python in /usr/bin/python3 python3; do "$python" -c "" 2>/dev/null && break; done
+torn() {
+    rm -rf "$W/bad" && cp -r "$G/$3" "$W/bad" && chmod -R u+w "$W/bad"
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests "$python" - "$W/bad/checkpoint/model.safetensors" "$4" <<'END'
+import sys
+from every_tensor import read, write
+file, edit = sys.argv[1:]
+t = read(file)
+exec(edit)
+write(file, t)
+END
+    "$T" verify --format text "$W/bad" >"$W/out" 2>&1
+    [ $? -eq "$1" ] && grep -q -e "$2" "$W/out" && ! grep -q '\.lua' "$W/out"
+    ok $? "$3: $2"
+}
+five=backbone.eagle_model.language_model.model.layers.0.self_attn.q_norm.weight
+six=backbone.model.language_model.model.layers.0.self_attn.q_norm.weight
+for one in n15_tiny:$five n16_tiny:$six; do
+    case=${one%:*} name=${one#*:}
+    torn 1 "lacks tensor '$name' \[12\]" $case "del t['$name']"
+    torn 1 "'$name' must be \[12\], is \[11\]" $case "d = t['$name']; t['$name'] = (d[0], [11], d[2][:22])"
+    torn 1 "'$name' element 0 is NaN" $case "d = t['$name']; t['$name'] = (d[0], d[1], b'\xc0\x7f' + d[2][2:])"
+    torn 1 "does not read tensor 'action_head.more'" $case "t['action_head.more'] = t['$name']"
+    torn 1 "action_encoder.W2.W' must be \[" $case "d = t['action_head.action_encoder.W2.W']; t['action_head.action_encoder.W2.W'] = (d[0], [d[1][0], d[1][2], d[1][1]], d[2])"
+done
+torn 1 "lacks tensor 'action_head.future_tokens.weight'" n15_tiny 'del t["action_head.future_tokens.weight"]'
+torn 0 ' 0 not ok' n16_tiny 't["action_head.mask_token"] = ("BF16", [1, 1, 24], bytes(48))'
 echo "1..$n"
 exit $failed
