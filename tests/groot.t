@@ -40,6 +40,8 @@ before=policy_preprocessor.json after=policy_postprocessor.json
 refused 'action_decode_transform: is of GR00T N1.7' config.json 's/"lora_rank": 0/"action_decode_transform": "auto"/'
 refused 'model_params_fp32: is of GR00T N1.7' config.json 's/"lora_rank": 0/"model_params_fp32": true/'
 refused 'lora_rank: must be 0, is 8' config.json 's/"lora_rank": 0/"lora_rank": 8/'
+refused 'lora_rank: must be 0, is x' config.json 's/"lora_rank": 0/"lora_rank": "x"/'
+refused 'env_action_dim: is 7, but the action of config.json has 6' $after 's/"env_action_dim": 6/"env_action_dim": 7/'
 refused 'formalize_language: is not supported' $before 's/"formalize_language": false/"formalize_language": true/'
 refused "embodiment_mapping: 'new_embodiment' must have its published number, 31" $before 's/: 31/: 30/'
 refused "step_9.safetensors" $after 's/"state_file": ".*"/"state_file": "step_9.safetensors"/'

@@ -9,8 +9,8 @@ program, work = sys.argv[1:]
 G = "tests/golden/"
 folders = {"act": G + "act/odd/checkpoint/pretrained_model", "smolvla": G + "smolvla/base/checkpoint",
            "pi05": G + "pi/pi05_odd_lerobot/checkpoint/pretrained_model", "n15": G + "groot/n15_tiny/checkpoint"}
-WHOLE = "must be a whole number of 1 .. 2^20"
-# kind, field, value, words: the field is shown in config.json, and no file of the program
+WHOLE, METADATA = "must be a whole number of 1 .. 2^20", "experiment_cfg/metadata.json:gr1"
+# kind, field (of config.json, or FILE:FIELD), value, words: the field is shown in its file, and no file of the program
 wrong = [
     ("act", "chunk_size", 0, WHOLE), ("act", "chunk_size", 3, "n_action_steps: 5 of a chunk of 3"),
     ("act", "chunk_size", 1 << 40, WHOLE), ("act", "n_action_steps", "7", "must be a whole number"),
@@ -54,6 +54,12 @@ wrong = [
     ("n15", "action_head_cfg.diffusion_model_cfg.attention_bias", False, "must be true"),
     ("n15", "action_head_cfg.diffusion_model_cfg.num_attention_heads", 4, "4 heads of 8 are not input_embedding_dim 24"),
     ("n15", "action_head_cfg.vl_self_attention_cfg.num_attention_heads", 3, "3 heads of 16 are not the 32 columns"),
+    ("n15", METADATA, "x", "gr1: must be an object"), ("n15", METADATA + ".statistics", 5, "gr1.statistics: must be an object"),
+    ("n15", METADATA + ".statistics.state.left_arm.min", [1], "left_arm.min: must be 4 numbers"),
+    ("n15", METADATA + ".statistics.state.left_arm.max", [-9] * 4, "left_arm.min: -1.09038 of entry 1 exceeds the -9 of max"),
+    ("n15", METADATA + ".statistics.action.left_arm.max", [9, 9, "x", 9], "action.left_arm.max: must be numbers"),
+    ("n15", METADATA + ".modalities.state", 7, "gr1.modalities.state: must be an object"),
+    ("n15", METADATA + ".modalities.state.left_arm", 7, "must have the length of a vector"),
 ]
 failed = 0
 for number, (kind, field, value, words) in enumerate(wrong, 1):
@@ -62,18 +68,19 @@ for number, (kind, field, value, words) in enumerate(wrong, 1):
     os.makedirs(folder)
     os.system("cp -r %s/. %s && chmod -R u+w %s" % (folders[kind], folder, folder))
     root = folder + ("/pretrained_model" if os.path.isdir(folder + "/pretrained_model") else "")
-    config = at = json.load(open(root + "/config.json"))
+    name, _, field = ("config.json:" + field if ":" not in field else field).partition(":")
+    config = at = json.load(open("%s/%s" % (root, name)))
     *path, key = field.split(".")
     for part in path:
         at = at[part]
     at[key] = value
-    with open(root + "/config.json", "w") as file:
+    with open("%s/%s" % (root, name), "w") as file:
         json.dump(config, file, indent=2)
     said = subprocess.run([program, "check", folder] + ["--embodiment", "gr1"] * (kind == "n15"), capture_output=True,
                           text=True)
     lines = (said.stdout + said.stderr).splitlines()
     shown = [line for line in lines if line.startswith("error[E011]: ") and words in line]
-    place = [line for line in lines if line.strip().startswith("--> %s/config.json:" % root)]
+    place = [line for line in lines if line.strip().startswith("--> %s/%s:" % (root, name))]
     good = said.returncode != 0 and len(shown) == len(place) == 1 and not any(".lua" in line for line in lines)
     failed |= not good
     print("%s %d - %s: %s = %s" % ("ok" if good else "not ok", number, kind, field, json.dumps(value)[:40]))

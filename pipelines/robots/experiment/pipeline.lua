@@ -31,7 +31,7 @@ end
 -- What the metadata says of the cameras; else LeRobot's default for recording.
 local rate = 30
 for _, camera in pairs((given.robots[robot.name].modalities or {}).video or {}) do
-  if math.type(camera.fps) and camera.fps > 0 then rate = camera.fps end
+  if type(camera) == "table" and math.type(camera.fps) and camera.fps > 0 then rate = camera.fps end
 end
 
 local sizes = {}

@@ -16,6 +16,7 @@ if not robots then
   error("this robot is read from a checkpoint with experiment_cfg/metadata.json: give one with --weights DIR", 0)
 end
 
+if not next(robots) then error(FILE .. "has no robot", 0) end
 local tag = given.embodiment
 if not tag and next(robots) and not next(robots, next(robots)) then tag = next(robots) end
 if not tag then
@@ -24,9 +25,21 @@ if not tag then
 end
 local robot <const> = robots[tag]
 if not robot then error("embodiment '" .. tostring(tag) .. "': the checkpoint knows " .. names(robots), 0) end
+if type(robot) ~= "table" then error(FILE .. tag .. ": must be an object, is " .. tostring(robot), 0) end
 local order <const> = given.orders[tag]
-local modalities <const> = type(robot.modalities) == "table" and robot.modalities or {}
-local statistics <const> = type(robot.statistics) == "table" and robot.statistics or {}
+
+-- An object of the file; absent, it is empty.
+local function object(of, key, at)
+  if of[key] ~= nil and type(of[key]) ~= "table" then
+    error(FILE .. tag .. "." .. at .. key .. ": must be an object, is " .. tostring(of[key]), 0)
+  end
+  return of[key] or {}
+end
+local modalities <const>, statistics <const> = object(robot, "modalities", ""), object(robot, "statistics", "")
+for _, what in ipairs { "video", "state", "action" } do
+  object(modalities, what, "modalities.")
+  object(statistics, what, "statistics.")
+end
 
 -- Whether the file has all keys of a configuration.
 local function has(config)
@@ -62,13 +75,13 @@ local function parts(what, keys, modes, targets)
   local list = {}
   for i, key in ipairs(keys) do
     local m = modalities[what] and modalities[what][key]
-    local shape = m and m.shape
+    local shape = type(m) == "table" and m.shape
     if type(shape) ~= "table" or #shape ~= 1 or math.type(shape[1]) ~= "integer" or shape[1] < 1 then
       error(FILE .. tag .. ".modalities." .. what .. "." .. key .. ": must have the length of a vector as shape", 0)
     end
     list[i] = { key = key, size = shape[1], mode = modes and modes[key] or "none",
                 statistics = statistics[what] and statistics[what][key], rotation = m.rotation_type,
-                target = targets and targets[key] }
+                target = targets and targets[key], at = FILE .. tag .. ".statistics." .. what .. "." .. key }
   end
   return list
 end

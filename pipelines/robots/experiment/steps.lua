@@ -1,20 +1,25 @@
 -- Steps of a robot's state and actions from statistics by part, as experiment_cfg/metadata.json has them.
 --
--- parts: in the model's order { key, size, mode, statistics, rotation, target }. mode is sin_cos (of a state), min_max,
+-- parts: in the model's order { key, size, mode, statistics, rotation, target, at = the file and the field of the
+-- statistics, of which a message is }. mode is sin_cos (of a state), min_max,
 -- q99, mean_std, binary or none; target is the form in which the model has a rotation. Where a range has no width
 -- min_max gives 0 and q99 leaves x as it is.
 local steps <const> = {}
 
-local function refuse(part, what) error("part '" .. part.key .. "': " .. what, 0) end
+-- name: of the part's statistics.
+local function refuse(part, what, name)
+  local field <const> = part.at and part.at .. (name and "." .. name or "")
+  error((field or "part '" .. part.key .. (name and "', '" .. name or "") .. "'") .. ": " .. what, 0)
+end
 
 -- A list of the part's statistics, one number an entry.
 local function list(part, name)
   local values = type(part.statistics) == "table" and part.statistics[name]
   if type(values) ~= "table" or #values ~= part.size then
-    refuse(part, part.mode .. " needs " .. part.size .. " numbers '" .. name .. "' in the statistics")
+    refuse(part, "must be " .. part.size .. " numbers: the part goes by " .. part.mode, name)
   end
-  for _, x in ipairs(values) do
-    if math.type(x) == nil then refuse(part, "'" .. name .. "' must be numbers") end
+  for i = 1, part.size do
+    if math.type(values[i]) == nil then refuse(part, "must be numbers", name) end
   end
   return values
 end
@@ -38,12 +43,17 @@ local function sort_out(parts)
       at = at + 1
       if names then
         local low, high = list(part, names[1])[i], list(part, names[2])[i]
+        if low > high then
+          refuse(part, low .. " of entry " .. i .. " exceeds the " .. high .. " of " .. names[2], names[1])
+        end
         if low < high then put(g.range, at, low, high)
         elseif part.mode == "min_max" then put(g.flat, at, low, low)
         else put(g.spread, at, low, low) end
         if part.mode == "q99" then put(g.held, at, -1.0, 1.0) end
       elseif part.mode == "mean_std" then
-        put(g.scored, at, list(part, "mean")[i], list(part, "std")[i])
+        local wide = list(part, "std")[i]
+        if wide < 0 then refuse(part, "entry " .. i .. " is below 0: " .. wide, "std") end
+        put(g.scored, at, list(part, "mean")[i], wide)
       elseif part.mode == "binary" then
         put(g.binary, at, 0.0, 1.0)
       elseif part.mode ~= "none" and part.mode ~= "sin_cos" then
@@ -194,8 +204,9 @@ function steps.limits(parts)
   local low, high = {}, {}
   for _, part in ipairs(parts) do
     local s = type(part.statistics) == "table" and part.statistics or {}
+    local lows, highs = type(s.min) == "table" and s.min or {}, type(s.max) == "table" and s.max or {}
     for i = 1, part.size do
-      local least, most = s.min and s.min[i], s.max and s.max[i]
+      local least, most = lows[i], highs[i]
       local free = part.mode == "binary" or part.target ~= nil or math.type(least) == nil or math.type(most) == nil
       local width = not free and most - least or 0
       low[#low + 1] = not free and least - width

@@ -31,7 +31,7 @@ return {
   adapt   = function(robot, before, after)
     local config <const>, pack <const> = given.config, before.config
     local rank <const> = config.lora_rank
-    if math.type(rank) and rank > 0 then error("config.json: lora_rank: must be 0, is " .. rank, 0) end
+    if rank ~= nil and rank ~= 0 then error("config.json: lora_rank: must be 0, is " .. tostring(rank), 0) end
     if pack.formalize_language then refuse(before, "formalize_language", "is not supported") end
     local tag <const> = pack.embodiment_tag or config.embodiment_tag
     if tag ~= config.embodiment_tag then
@@ -42,6 +42,11 @@ return {
     if not published[tag] or numbers[tag] ~= published[tag] then
       refuse(before, "embodiment_mapping", "'" .. tostring(tag) .. "' must have its published number, "
              .. tostring(published[tag] or "but has none"))
+    end
+    local dim <const> = after.config.env_action_dim
+    if dim ~= nil and dim ~= 0 and dim ~= robot.actions.size then
+      refuse(after, "env_action_dim", "is " .. tostring(dim) .. ", but the action of config.json has "
+             .. robot.actions.size .. " entries")
     end
     vector.by_slot(robot.cameras)
     local measured <const> = robot.state.inputs[1]

@@ -106,6 +106,7 @@ if not tag then
         .. names(given.robots), 0)
 end
 local modalities <const> = given.robots[tag]
+if modalities == nil and next(given.robots) == nil then refuse(".modality_configs", "has no robot") end
 if type(modalities) ~= "table" then
   error("embodiment '" .. tostring(tag) .. "': the checkpoint knows " .. names(given.robots), 0)
 end
