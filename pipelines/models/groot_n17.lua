@@ -99,7 +99,7 @@ if given.config and name ~= COSMOS and not vlm then return { folders = { base = 
 if vlm and vlm.missing then error(vlm.missing, 0) end
 vlm = given.config and vlm and table_of(vlm.config) or vlm or cosmos
 if vlm.model_type ~= nil and vlm.model_type ~= "qwen3_vl" then
-  error("model_name: " .. name .. " must be a qwen3_vl, is " .. tostring(vlm.model_type), 0)
+  read.refuse(c, "model_name", name .. " must be a qwen3_vl, is " .. tostring(vlm.model_type))
 end
 
 local head <const> = {}
@@ -123,6 +123,11 @@ for i = 1, 3 do
   if type(sections) ~= "table" or #sections ~= 3 or math.type(sections[i]) ~= "integer" then
     read.refuse(turns, "mrope_section", "must be three whole numbers")
   end
+end
+local pairs_of <const> = sections[1] + sections[2] + sections[3]
+if pairs_of * 2 ~= own.head_dim then
+  read.refuse(turns, "mrope_section", "sections of " .. pairs_of .. " pairs; a head of " .. own.head_dim .. " has "
+              .. own.head_dim // 2)
 end
 
 local vocab <const>, token <const> = count(text, "vocab_size", 151936), vlm.image_token_id or 151655
