@@ -12,6 +12,7 @@ enum {
     ROW = 16,
     DIM = 4,
     WIDER = 6,
+    WIDEST = 60,
     TOKENS = 3,
     PIECE = 2 * TOKENS * ROW,
     MOST = 16384
@@ -72,6 +73,13 @@ static enum tec_status embed_wider(void *user, const char *text, size_t bytes, f
 {
     (void)user;
     return embed(text, bytes, 1, WIDER, out, e);
+}
+
+static enum tec_status embed_widest(void *user, const char *text, size_t bytes, float *out,
+                                    struct tec_error *e)
+{
+    (void)user;
+    return embed(text, bytes, 1, WIDEST, out, e);
 }
 
 static void on_vectors(void *user, const struct tec_store_vectors *what)
@@ -233,7 +241,7 @@ static void check_vectors(struct tec_store *s, int n, int dim)
 {
     static const char *const ids[] = {"cup", "mug", "door"};
     for (int i = 0; i < 3; i++) {
-        float want[WIDER];
+        float want[WIDEST];
         uint32_t at = 0;
         REQUIRE(store_find(s, ids[i], &at) == TEC_OK);
         struct tec_store_segment_view v = view_of(s, ids[i]);
@@ -334,6 +342,39 @@ TEST(vectors_of_another_width_are_made_anew)
     check_texts(s);
     check_vectors(s, 1, DIM);
     tec_store_close(s);
+    end();
+}
+
+/* Keys and values can be computed again, texts cannot. */
+TEST(of_a_full_file_whose_vectors_grow_keys_and_values_leave)
+{
+    static unsigned char before[MOST], after[MOST];
+    begin(before);
+    struct tec_store_options o = first(), wide = options_of(77, "widest"), back = first();
+    struct tec_store *s = NULL;
+    tec_store_close(open_of(&o));
+    size_t n = read_file(path, before);
+    wide.embed = embed_widest;
+    wide.key.dim = WIDEST;
+    wide.log.max_bytes = 5000; /* less than texts and vectors */
+    CHECK_INT(try_open(&s, &wide), ==, TEC_NO_MEMORY);
+    CHECK(strstr(err.message, path) && strstr(err.message, "cannot be written anew"));
+    CHECK(read_file(path, after) == n && memcmp(before, after, n) == 0);
+    wide.log.max_bytes = (int64_t)n;
+    s = open_of(&wide);
+    CHECK(heard.last.changed == 3 && heard.last.done && !heard.unwritten);
+    CHECK_INT(tec_store_counts(s).segments, ==, 3);
+    CHECK(!view_of(s, "cup").has_kv || !view_of(s, "mug").has_kv);
+    check_vectors(s, 1, WIDEST);
+    tec_store_close(s);
+    CHECK(read_file(path, after) <= n);
+    wide.log.max_bytes = 0;
+    s = open_of(&wide); /* and no text has left it */
+    CHECK(heard.asked == 0 && tec_store_counts(s).segments == 3);
+    CHECK(strcmp(view_of(s, "door").text, "zzzz is open") == 0);
+    check_vectors(s, 1, WIDEST);
+    tec_store_close(s);
+    tec_store_close(open_of(&back));
     end();
 }
 

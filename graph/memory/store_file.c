@@ -340,8 +340,7 @@ enum tec_status tec_store_recover(struct tec_store *s, struct tec_error *err)
                        "a store file that could not be made durable");
 }
 
-/* The file is full: KV leaves it until three quarters are enough, and it is written anew. */
-static enum tec_status make_room(struct tec_store *s, int64_t bytes, struct tec_error *err)
+enum tec_status tec_store_make_room(struct tec_store *s, int64_t bytes, struct tec_error *err)
 {
     int64_t most = s->options.log.max_bytes / 4 * 3, live = tec_store_live(s, true);
     while (live + bytes > most) {
@@ -371,7 +370,7 @@ enum tec_status tec_store_append(struct tec_store *s, struct tec_log_record *r,
     }
     enum tec_status status = tec_log_append(s->log, r, &first);
     if (status == TEC_NO_MEMORY && s->options.log.max_bytes > 0) {
-        TEC_TRY(make_room(s, tec_log_record_bytes(&s->options.key, r), err));
+        TEC_TRY(tec_store_make_room(s, tec_log_record_bytes(&s->options.key, r), err));
         return tec_log_append(s->log, r, err);
     }
     return status == TEC_OK ? TEC_OK : tec_fail(err, status, "%s", first.message);

@@ -91,6 +91,9 @@ enum tec_status tec_store_append(struct tec_store *store, struct tec_log_record 
                                  struct tec_error *err);
 /* Write the file anew without what is of no use. */
 enum tec_status tec_store_compact_locked(struct tec_store *store, struct tec_error *err);
+/* The file is full: KV leaves it until it and `bytes` more take three quarters of what it may, or
+ * there is no more that may leave, and the file is written anew. */
+enum tec_status tec_store_make_room(struct tec_store *store, int64_t bytes, struct tec_error *err);
 /* Append what the store holds to a log: KV where `log` is to take its file's place. */
 enum tec_status tec_store_copy(struct tec_store *store, struct tec_log *log, bool kv,
                                struct tec_error *err);

@@ -81,10 +81,13 @@ static uint32_t drop_kv(struct tec_store *s)
     return n;
 }
 
-static enum tec_status write_anew(struct tec_store *s, struct tec_error *why)
+/* `needed`: wider vectors may take the room of KV, which can be computed again. */
+static enum tec_status write_anew(struct tec_store *s, bool needed, struct tec_error *why)
 {
     pthread_mutex_lock(&s->lock);
     enum tec_status status = tec_store_compact_locked(s, why);
+    if (status == TEC_NO_MEMORY && needed && s->options.log.max_bytes > 0)
+        status = tec_store_make_room(s, 0, why);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -103,7 +106,7 @@ enum tec_status tec_store_renew(struct tec_store *s, struct tec_error *err)
         TEC_TRY(renew_all(s, &what.changed, err));
     }
     bool needed = what.changed > 0 || s->was_dim != s->options.key.dim;
-    enum tec_status status = write_anew(s, &why);
+    enum tec_status status = write_anew(s, needed, &why);
     if (status != TEC_OK && (needed || s->other_weights))
         return tec_fail(err, status, "%s: its %s, and it cannot be written anew: %s", path_of(s),
                         s->other_weights ? "keys and values are those of other weights"
