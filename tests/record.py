@@ -84,7 +84,7 @@ def a_run_is_recorded_whole():
     image = r.of("/images/observation/image")[0]
     check(len(image) > 64 * 64 * 3 and b"rgb8\0" in image[:64] and len(given) >= len(lines))
     about = r.of("/tectum/recording")[0]
-    check(about["pipeline"] == "demo_metaworld" and about["policy"] == "oxygen" and about["hash"])
+    check(about["pipeline"] == "demo_metaworld" and about["policy"] == "oxygen" and about["hash"] and len(about["weights"]) == 32)
     check(json.loads(r.attachments["pipeline.json"])["name"] == "demo_metaworld")
     check(r.attachments["policy.lua"] == open("policies/oxygen.lua", "rb").read())
     texts = {}

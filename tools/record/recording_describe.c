@@ -142,6 +142,9 @@ json_t *tec_recording_about(const struct tec_opened *opened, enum tec_recording_
     json_object_set_new(json, "machine", tec_machine_json(e->device));
     json_object_set_new(json, "commit", json_string(tec_machine_commit()));
     json_object_set_new(json, "dtype", shown(e->options.dtype));
+    char content[TEC_HASH_TEXT];
+    bool known = trained && tec_checkpoint_content(e->checkpoint, content, NULL) == TEC_OK;
+    json_object_set_new(json, "weights", shown(known ? content : NULL));
     json_object_set_new(json, "tick_actions", json_integer(e->options.actions));
     return json;
 }

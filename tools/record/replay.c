@@ -443,9 +443,8 @@ static enum tec_status open(struct replay *r, struct tec_error *err)
                         r->o->path, MAX_LEFT);
     const struct tec_engine *e = r->frames.opened.engine;
     const struct tec_checkpoint *weights = e->options.random ? NULL : e->checkpoint;
-    if (r->source.hash && weights && strcmp(r->source.hash, weights->hash) != 0)
-        tec_say(r->call, "the weights are others than the recording's (%s, %s)", weights->hash,
-                r->source.hash);
+    if (weights)
+        TEC_TRY(tec_replay_source_weights(&r->source, r->call, weights, err));
     tec_recorded_init(&r->recorded, &r->file, r->call->heap);
     return follows ? tec_replay_follow_open(&r->follow, r->frames.opened.engine, r->call->heap, err)
                    : TEC_OK;

@@ -161,8 +161,25 @@ static void take_options(struct tec_replay_source *s, struct tec_invocation *cal
         to->policy = s->policy[0] ? s->policy : text_of(call, from, "policy");
     s->dtype = text_of(call, about, "dtype");
     s->hash = text_of(call, about, "hash");
+    s->weights = text_of(call, about, "weights");
     json_int_t actions = json_integer_value(json_object_get(about, "tick_actions"));
     s->actions = actions > 0 && actions < INT32_MAX ? (int)actions : 0;
+}
+
+enum tec_status tec_replay_source_weights(const struct tec_replay_source *s,
+                                          struct tec_invocation *call,
+                                          const struct tec_checkpoint *weights,
+                                          struct tec_error *err)
+{
+    const char *was = s->weights ? s->weights : s->hash, *is = weights->hash;
+    char content[TEC_HASH_TEXT];
+    if (s->weights) {
+        TEC_TRY(tec_checkpoint_content(weights, content, err));
+        is = content;
+    }
+    if (was && strcmp(was, is) != 0)
+        tec_say(call, "the weights are others than the recording's (%s, %s)", is, was);
+    return TEC_OK;
 }
 
 enum tec_status tec_replay_source_open(struct tec_replay_source *s, struct tec_invocation *call,

@@ -16,6 +16,7 @@ struct tec_replay_source {
     char pipeline[128], policy[256]; /* policy "": none was recorded */
     json_t *about;                   /* what /tectum/recording says; owned */
     const char *dtype, *hash;        /* NULL: not said; the call's arena's */
+    const char *weights;             /* likewise: what is in them (tec_checkpoint_content) */
     int actions;                     /* of struct tec_engine_options */
     struct tec_memory_start *starts; /* [n_starts] what memories began with; the call's arena's */
     int n_starts;
@@ -31,6 +32,12 @@ enum tec_status tec_replay_source_open(struct tec_replay_source *source,
 enum tec_status tec_replay_source_triggers(const struct tec_invocation *call,
                                            const struct tec_pipeline *pipeline,
                                            struct tec_error *err);
+/* Says where the weights are others than the recording's: by their content, of recordings that name
+ * it, else by the forms of their tensors. TEC_IO, TEC_NO_MEMORY. */
+enum tec_status tec_replay_source_weights(const struct tec_replay_source *source,
+                                          struct tec_invocation *call,
+                                          const struct tec_checkpoint *weights,
+                                          struct tec_error *err);
 /* replay_memory.c: the starts of memories, with what is attached as files of the folder. Files are
  * hostile: TEC_MALFORMED; TEC_IO. And their files removed. */
 enum tec_status tec_replay_memories(struct tec_replay_source *source, struct tec_invocation *call,
