@@ -96,5 +96,12 @@ for file in *.md doc/*.md doc/*/*.md */README.md */*/README.md */*/*/README.md; 
         [ -e "$(dirname "$file")/$link" ] || { echo "docs: $file: no such file: $link"; bad=1; }
     done
 done
+# The index of decisions is the folder, in order.
+grep -o '^| \[[0-9]*\](.*\.md)' doc/decisions/000-index.md | sed 's/^.*(//; s/)$//' >"$work/index"
+ls doc/decisions | grep '^[0-9].*\.md$' | grep -v '^000-' | diff "$work/index" - >"$work/diff" || {
+    echo "docs: doc/decisions/000-index.md is not its folder in order (> lacks there, < does not belong):"
+    cat "$work/diff"
+    bad=1
+}
 [ $bad -ne 0 ] || echo "docs: fresh"
 exit $bad

@@ -113,8 +113,7 @@ double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state 
 }
 
 /* Forward `at` of a steady frame of the rings that share a plan, one of each of so many sessions,
- * and what is moved behind it: what is moved
- * inside is part of its time. */
+ * and what is moved behind it: what is moved inside is part of its time. */
 static double forward_cost(const struct tec_loop *l, const struct tec_ring_state *first,
                            const int *depths, int sessions, int at, double q)
 {

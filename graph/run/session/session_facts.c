@@ -119,6 +119,8 @@ bool tec_session_ensembles(const struct tec_session *session, double *m)
     return session->robot->ensembles;
 }
 
+/* The sessions that are joined up to s; of a robot with several the first has what their frames do
+ * not read. */
 const struct tec_session *tec_session_whose(const struct tec_session *s, int input)
 {
     const struct tec_session *whose = s;

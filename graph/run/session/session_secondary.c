@@ -19,8 +19,6 @@ static enum tec_status refuse(const struct tec_secondary_reader *r, enum tec_sta
     return tec_where_fail(err, status, w, "'%s' reads %s '%s'", r->node->name, what, name);
 }
 
-/* The sessions that are joined up to s; of a robot with several the first has what their frames do
- * not read. */
 /* Whose states are in its prompt, in the order of its reads. A draft's prefill reads a state where
  * it is in the prompt that it proposes to. */
 static void find_states(struct tec_secondary_reader *r, const struct tec_session *s)
