@@ -53,10 +53,55 @@ mkdir -p "$W/copy"
 cp -RL $E/minilm_tiny/checkpoint "$W/copy/encoder"
 tell vectors --input goal=find:fork --set "resources.mem.encoder=$W/copy/encoder"
 check "a copy of the encoder elsewhere is the same one" test ! -s "$W/err"
+# An adapter is bytes, too: its copy, with other times and its base's other path, is the same one.
+adapter() { # FOLDER ALPHA: one that changes the words' vectors of the base beside it
+    python3 - "$W/copy/encoder/model.safetensors" "$1" "$2" <<'END'
+import json, os, struct, sys
+model, folder, alpha = sys.argv[1:]
+with open(model, "rb") as file:
+    header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+name = next(n for n in sorted(header) if n.endswith("query.weight"))
+rows, cols = header[name]["shape"]
+name, raw = name.removesuffix(".weight"), struct.pack("<f", 0.25)
+text = json.dumps({
+    f"base_model.model.{name}.lora_A.weight": {"dtype": "F32", "shape": [1, cols], "data_offsets": [0, 4 * cols]},
+    f"base_model.model.{name}.lora_B.weight": {"dtype": "F32", "shape": [rows, 1],
+                                               "data_offsets": [4 * cols, 4 * (cols + rows)]}}).encode()
+text += b" " * (-len(text) % 8)
+with open(f"{folder}/adapter_model.safetensors", "wb") as file:
+    file.write(struct.pack("<Q", len(text)) + text + raw * (rows + cols))
+with open(f"{folder}/adapter_config.json", "w") as file:
+    json.dump({"peft_type": "LORA", "r": 1, "lora_alpha": float(alpha), "target_modules": ["query"],
+               "base_model_name_or_path": os.path.dirname(os.path.abspath(model))}, file)
+END
+}
+if command -v python3 >/dev/null 2>&1; then
+    cp "$W/vectors" "$W/adapted"
+    cp -R "$W/copy/encoder" "$W/copy/lora"
+    rm "$W/copy/lora/model.safetensors"
+    adapter "$W/copy/lora" 1
+    tell adapted --input goal=find:fork --set "resources.mem.encoder=$W/copy/lora"
+    check "with an adapter it is another one" grep -q "2 of 2 were another's" "$W/err"
+    cp -R "$W/copy" "$W/moved"
+    sed -i "s|$W/copy/|$W/moved/|" "$W/moved/lora/adapter_config.json"
+    touch -d 2001-01-01 "$W/moved/lora/adapter_model.safetensors" "$W/copy/lora/adapter_model.safetensors"
+    tell adapted --input goal=find:fork --set "resources.mem.encoder=$W/moved/lora"
+    check "its copy elsewhere, of another time, is the same one" test $? -eq 0 -a ! -s "$W/err"
+    adapter "$W/copy/lora" 3
+    tell adapted --input goal=find:fork --set "resources.mem.encoder=$W/copy/lora"
+    check "with another scale it is another one" grep -q "of 2 were another's" "$W/err"
+fi
 echo '{"prompts": {"p": "a fact: "}, "default_prompt_name": "p"}' >"$W/copy/encoder/config_sentence_transformers.json"
 tell vectors --input goal=find:fork --set "resources.mem.encoder=$W/copy/encoder"
 check "with a prompt it is another one" grep -q "mean, prompt \"a fact: \"' ([0-9a-f]*): 2 of 2 were another's" "$W/err"
 check "and kept keys answer" kept
+# 24 bytes of a prompt are shown, which end inside a character here.
+echo '{"prompts": {"p": "a fact, as it is said: \u00e4\u00e4\u00e4"}, "default_prompt_name": "p"}' \
+    >"$W/copy/encoder/config_sentence_transformers.json"
+cp "$W/vectors" "$W/letters"
+tell letters --input goal=find:fork --set "resources.mem.encoder=$W/copy/encoder"
+"$T" inspect "$W/letters" >"$W/out" 2>&1
+check "a prompt is cut between two characters" grep -q 'mean, prompt "a fact, as it is said: " ' "$W/out"
 cp "$W/vectors" "$W/vectors.1"
 with vectors minilm_odd --set frame.sessions=2
 check "of several robots each file" test "$(grep -c '2 of 2 were another' "$W/err")" -eq 2
@@ -74,6 +119,8 @@ cp "$W/m" "$W/weights"
 cp -RL $C/. "$W/trained"
 tell weights --input goal=find:fork --weights "$W/trained"
 check "a copy of the planner elsewhere is the same one" kept
+timeout 60 "$T" check --set nodes.recall.after=ask pipelines/demo_memory.lua >"$W/out" 2>&1
+check "a memory that waits for its own prompt is told once" test "$(grep -c 'E026' "$W/out")" -eq 1
 
 # Where not all fit, the best are taken, and stand as they were put.
 cat >"$W/many.jsonl" <<'END'

@@ -84,8 +84,8 @@ static enum tec_path_kind by_text(const char *path)
     return kind;
 }
 
-/* By the first bytes: recordings and stores have a magic; tensors the length of a header, which is
- * JSON. */
+/* By the first bytes: recordings and stores have a magic, here as graph/memory/log_open.c writes
+ * it; tensors the length of a header, which is JSON. */
 static enum tec_path_kind by_magic(const char *path)
 {
     uint8_t first[9];

@@ -305,7 +305,9 @@ enum tec_status tec_tensors_digest(const struct tec_tensors *t, uint64_t out[2],
 {
     unsigned char *buffer = tec_heap_get(heap, DIGEST_BYTES);
     XXH3_state_t *hash = XXH3_createState();
-    enum tec_status status = buffer && hash ? TEC_OK : no_memory("tensors", err);
+    enum tec_status status = TEC_OK;
+    if (!buffer || !hash)
+        status = tec_fail(err, TEC_NO_MEMORY, "no memory to read tensors");
     if (status == TEC_OK)
         XXH3_128bits_reset(hash);
     for (int i = 0; status == TEC_OK && i < t->n_files; i++)

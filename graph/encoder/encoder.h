@@ -45,9 +45,9 @@ int tec_encoder_width(const struct tec_encoder *e);  /* numbers in a vector */
 int tec_encoder_tokens(const struct tec_encoder *e); /* of the longest text, those around it too */
 const struct tec_model *tec_encoder_model(const struct tec_encoder *e);
 
-/* A hash of all that makes its vectors what they are: every byte of its tensors, its configuration
- * and description, the tokenizer, pooling, length, prompt and limit. Equal on every machine; reads
- * the files again. */
+/* A hash of all that makes its vectors what they are: every byte of its tensors and of an
+ * adapter's, its configuration and description, the tokenizer, pooling, length, prompt and limit.
+ * Equal on every machine; reads the files again. */
 enum tec_status tec_encoder_identity(const struct tec_encoder *e, uint64_t id[2],
                                      struct tec_error *err);
 /* The pooling and the prompt, which is NULL where nothing stands before a text. */

@@ -56,10 +56,14 @@ static enum tec_status add_tokenizer(const struct tec_encoder *e, uint64_t id[2]
 {
     static const char *const names[] = {"vocab.txt", "vocab.json", "merges.txt"};
     const struct tec_checkpoint *c = e->checkpoint;
-    char path[4096];
     TEC_TRY(add_file(id, c->tokenizer, err));
     for (size_t i = 0; !c->tokenizer && i < sizeof names / sizeof names[0]; i++) {
-        snprintf(path, sizeof path, "%s/%s", c->root, names[i]);
+        char path[4096];
+        int n = snprintf(path, sizeof path, "%s/%s", c->root, names[i]);
+        if (n < 0 || (size_t)n >= sizeof path)
+            return tec_fail(err, TEC_INVALID,
+                            "%.200s...: the path of its %s has more than %d bytes", c->root,
+                            names[i], (int)sizeof path - 1);
         TEC_TRY(add_file(id, path, err));
     }
     char *settings =

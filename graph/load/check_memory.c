@@ -111,8 +111,10 @@ static void check_after(struct tec_loader *ld, int i)
     const struct tec_decl_node *early = at >= 0 && into >= 0 ? &p->nodes[at] : NULL;
     if (!early || early->kind != TEC_DECL_PREFILL || early->writes.index != into)
         return;
+    struct tec_where where = tec_where_field(ld, &ld->nodes[i], "after");
+    tec_diagnostics_take_back(ld->d, TEC_E026, where); /* that it is on a circle */
     struct tec_diagnostic *d = tec_diagnostics_add(
-        ld->d, TEC_E026, tec_where_field(ld, &ld->nodes[i], "after"),
+        ld->d, TEC_E026, where,
         "'%s' waits for '%s', which waits for it: its segments stand in that prompt",
         n->name ? n->name : "?", early->name ? early->name : "?");
     tec_diagnostics_help(ld->d, d,

@@ -232,12 +232,14 @@ static void finish(struct tec_memory *m)
     tec_arena_finish(&m->arena);
 }
 
-static enum tec_status open_all(struct tec_memory_shared *s, struct tec_error *err)
+/* *named: what went wrong was not the encoder. */
+static enum tec_status open_all(struct tec_memory_shared *s, bool *named, struct tec_error *err)
 {
     const struct tec_memory_options *o = &s->of->options;
     TEC_TRY(tec_memory_open_encoder(&s->encoder, s->of->resource, o->root, o->device->tier, s->heap,
                                     err));
     TEC_TRY(tec_memory_name_encoder(s, err));
+    *named = true;
     for (int i = 0; i < s->n; i++)
         TEC_TRY(fill(&s->of[i], err));
     return TEC_OK;
@@ -261,10 +263,11 @@ enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory
     pthread_mutex_init(&s->encodes, NULL);
     for (int i = 0; i < n; i++)
         init(&of[i], s, i, options);
-    enum tec_status status = open_all(s, err);
+    bool named = false;
+    enum tec_status status = open_all(s, &named, err);
     if (status != TEC_OK) {
         const struct tec_decl_resource *r = of->resource;
-        bool encoders = r->encoder && !s->encoder && r->where_encoder.file;
+        bool encoders = r->encoder && !named && r->where_encoder.file;
         tec_memory_close(of);
         return tec_where_context(err, status, encoders ? &r->where_encoder : &r->where,
                                  "memory '%s'", r->name);

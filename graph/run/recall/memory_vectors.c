@@ -45,6 +45,12 @@ static void name_words(struct tec_log_encoder *own)
     *own = (struct tec_log_encoder){.id = {h.low64, h.high64}, .name = "none: the texts' words"};
 }
 
+/* The first byte of a character, of UTF-8. */
+static bool begins(char c)
+{
+    return ((unsigned char)c & 0xc0) != 0x80;
+}
+
 enum tec_status tec_memory_name_encoder(struct tec_memory_shared *s, struct tec_error *err)
 {
     const char *path = s->of->resource->encoder;
@@ -54,12 +60,16 @@ enum tec_status tec_memory_name_encoder(struct tec_memory_shared *s, struct tec_
         return TEC_OK;
     }
     const char *prompt = tec_encoder_prompt(s->encoder);
-    size_t n = strlen(path);
-    bool cut = n > PATH_SHOWN;
+    size_t n = strlen(path), from = n > PATH_SHOWN ? n - PATH_SHOWN : 0;
+    int shown = prompt ? (int)strnlen(prompt, PROMPT_SHOWN) : 0;
+    while (!begins(path[from])) /* of a cut path; the NUL begins, too */
+        from++;
+    while (shown > 0 && !begins(prompt[shown]))
+        shown--;
     *own = (struct tec_log_encoder){.id = {0, 0}};
-    snprintf(own->name, sizeof own->name, "%s%s, %s%s%.*s%s", cut ? "..." : "",
-             cut ? path + n - PATH_SHOWN : path, tec_encoder_pooling(s->encoder),
-             prompt ? ", prompt \"" : "", PROMPT_SHOWN, prompt ? prompt : "", prompt ? "\"" : "");
+    snprintf(own->name, sizeof own->name, "%s%s, %s%s%.*s%s", from ? "..." : "", path + from,
+             tec_encoder_pooling(s->encoder), prompt ? ", prompt \"" : "", shown,
+             prompt ? prompt : "", prompt ? "\"" : "");
     return tec_encoder_identity(s->encoder, own->id, err);
 }
 
