@@ -189,7 +189,7 @@ robot=$!
 until_file grep -q serving "$W/out"
 tell "a server without clients" 0 "policy 'oxygen' version 1" status
 tell "waits for frames" 3 "still on trial after 4 s" load oxygen --wait --timeout-s 4
-grep -q "waiting for the trial, at most 4 s: no frame comes" "$W/out"; ok $? "and says so meanwhile"
+grep -q "waiting for the trial, at most 4 s: no frame in 2 s" "$W/out"; ok $? "and says so meanwhile"
 kill -TERM $robot; wait $robot; [ $? = 0 ] && [ ! -e "$S" ]; ok $? "it ends, and its socket is gone"
 robot=
 

@@ -120,7 +120,7 @@ refuses "--speed has no meaning here; it is an option of replay" bench --speed 2
 refuses "--dtype has no meaning here; it is an option of bench, demo" graph --dtype bf16 x.lua
 refuses "--frame has no meaning here; it is an option of explain" run --frame 3 x.lua
 refuses "did you mean '--frames'?" run --farmes 3 x.lua
-refuses "--seed: need --accuracy" check --seed 1 pipelines/demo_metaworld.lua
+refuses "--seed, --spin-us, --patience-ms: need --accuracy" check --seed 1 pipelines/demo_metaworld.lua
 refuses "--policy, --param: of a picture" graph --commands --policy fill pipelines/demo_metaworld.lua
 
 sed 's/^    local k = F.params.k/    F.cost("decod", 1)\n&/' policies/oxygen.lua >"$W/costly.lua"

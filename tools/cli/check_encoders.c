@@ -8,10 +8,12 @@ static enum tec_status check_encoder(struct tec_invocation *call, const struct t
                                      struct tec_diagnostics *d, struct tec_error *err)
 {
     struct tec_encoder *encoder = NULL;
+    struct tec_device_options named;
     struct tec_error mine = {0};
     int64_t refused = atomic_load(&call->heap->refused);
+    TEC_TRY(tec_cli_device_named(call, &named, err));
     enum tec_status status =
-        tec_memory_open_encoder(&encoder, r, call->root, tec_tier_best(), call->heap, &mine);
+        tec_memory_open_encoder(&encoder, r, call->root, named.tier, call->heap, &mine);
     tec_encoder_close(encoder);
     if (status == TEC_NO_MEMORY && atomic_load(&call->heap->refused) != refused)
         return tec_fail(err, status, "%s", mine.message);

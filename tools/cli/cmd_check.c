@@ -439,10 +439,12 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     enum tec_status worst = TEC_OK;
     if (o->explain)
         return explain(call, o->explain, err);
-    if (!o->accuracy &&
-        (o->inputs || o->frames || o->random.given || o->within > 0.0 || call->shared.seed.given))
+    const struct tec_shared *s = &call->shared;
+    if (!o->accuracy && (o->inputs || o->frames || o->random.given || o->within > 0.0 ||
+                         s->seed.given || s->spin_us >= 0 || s->patience_ms))
         return tec_fail(err, TEC_INVALID,
-                        "--inputs, --random-inputs, --frames, --within, --seed: need --accuracy");
+                        "--inputs, --random-inputs, --frames, --within, --seed, --spin-us, "
+                        "--patience-ms: need --accuracy");
     if (o->inputs && o->random.given)
         return tec_fail(err, TEC_INVALID, "--inputs or --random-inputs");
     if (o->accuracy && (call->args.n != 1 || tec_path_kind(call->args.item[0]) == TEC_PATH_POLICY))

@@ -49,7 +49,7 @@ struct paced {
     int n_pending;
     struct pending pending[PENDING];
     bool acts;
-    enum tec_cause cause; /* of the newest frame that has ended */
+    enum tec_cause cause; /* of the newest frame that has ended and missed; else HOST */
 };
 
 /* --- the frame thread ------------------------------------------------------------------------ */
@@ -152,7 +152,7 @@ static enum tec_status tell_one(struct paced *p, struct tec_paced_tick *tick, bo
     const struct tec_frame_record *r = out ? out->record : NULL;
     tick->out = out;
     if (r)
-        p->cause = r->cause;
+        p->cause = r->cause ? r->cause : TEC_CAUSE_HOST;
     struct tec_beyond beyond = {.n = 0};
     bool fresh = true, left_out = false, stopped = false;
     for (int i = 0; i < tick->n; i++) {
@@ -383,7 +383,8 @@ enum tec_status tec_paced_run(const struct tec_paced_options *options,
                         .counts = counts,
                         .runtime = &options->frames->runtime,
                         .n_sessions = options->frames->n_sessions,
-                        .inputs = INT64_MAX};
+                        .inputs = INT64_MAX,
+                        .cause = TEC_CAUSE_HOST};
     *counts = (struct tec_paced_counts){.ticks = 0};
     tec_arena_init(&p->arena, heap);
     enum tec_status status = run(p, err);

@@ -141,9 +141,14 @@ static void tell_waiting(const struct tec_invocation *call, const json_t *load, 
         snprintf(so_far, sizeof so_far, "%lld of %lld frames so far; ",
                  (long long)json_integer_value(json_object_get(trial, "frames")),
                  (long long)json_integer_value(json_object_get(trial, "of")));
-    tec_say(call, "waiting for the trial, at most %d s: %s%s", seconds, so_far,
-            frames_come ? "it counts frames with an observation"
-                        : "no frame comes, a robot without requests makes none");
+    if (frames_come)
+        tec_say(call, "waiting for the trial, at most %d s: %sit counts frames with an observation",
+                seconds, so_far);
+    else
+        tec_say(call,
+                "waiting for the trial, at most %d s: %sno frame in %d s; a robot without requests "
+                "makes none",
+                seconds, so_far, QUIET_S);
 }
 
 /* Poll the status until the trial is decided; *answer is then replaced by its `load` member. */
