@@ -309,7 +309,7 @@ static enum tec_status take(struct tec_log *log, int64_t size,
 enum tec_status tec_log_look(const char *path, struct tec_log_key *key, uint32_t *format,
                              struct tec_error *err)
 {
-    struct tec_log_header h;
+    struct tec_log_header h = {0};
     uint64_t bytes = 0;
     int file = -1;
     TEC_TRY(tec_path_open(path, &file, &bytes, err));
