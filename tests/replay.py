@@ -228,6 +228,8 @@ def what_is_wrong_is_told_by_the_recordings_name():
         # which texts begin is the recording's
         p = tectum("replay", path, *sim, "--set", "nodes.talk.spawn=every(2)", code=2)
         check("--set nodes.talk.spawn: a replay's texts begin" in p.stderr and len(p.stderr.splitlines()) == 1, p.stderr)
+    p = tectum("replay", path, "--weights", WORK + "/none", "--set", "nodes.talk.spawn=every(2)", code=2)
+    check("a replay's texts begin" in p.stderr, "before weights are looked for", p.stderr)
     tectum("replay", path, "--set", "nodes.see.spawn=every(1)")
 
 

@@ -330,6 +330,21 @@ enum tec_status tec_recorded_object(json_t **json, const struct tec_mcap_message
                                  : tec_recorded_malformed(m, "this is no JSON object", err);
 }
 
+enum tec_status tec_recorded_not_begun(int64_t out[TEC_CAUSES], const json_t *json,
+                                       struct tec_error *err)
+{
+    const json_t *causes = json_object_get(json, "causes");
+    for (int i = 0; i < TEC_CAUSES; i++) {
+        const char *cause = tec_cause_name((enum tec_cause)i);
+        out[i] = json_integer_value(json_object_get(causes, cause));
+        if (out[i] < 0 || out[i] > INT64_MAX / TEC_CAUSES)
+            return tec_fail(err, TEC_MALFORMED,
+                            "message /tectum/not_begun: %lld misses of cause '%s'",
+                            (long long)out[i], cause);
+    }
+    return TEC_OK;
+}
+
 bool tec_recorded_whole(const char *reason)
 {
     static const char *const ends[] = {"eos", "length", "stop", "choice", "ranked"};

@@ -73,6 +73,11 @@ enum tec_status tec_recorded_value(struct tec_value *v, const struct tec_mcap_me
 enum tec_status tec_recorded_malformed(const struct tec_mcap_message *m, const char *what,
                                        struct tec_error *err);
 
+/* Misses that no frame was run for, by cause, out of /tectum/not_begun. Their sum is an int64, too.
+ * TEC_MALFORMED. */
+enum tec_status tec_recorded_not_begun(int64_t out[TEC_CAUSES], const json_t *json,
+                                       struct tec_error *err);
+
 /* Did a text with this reason come to its end? One that was given up, by its deadline or the
  * policy, is as long as time allowed. NULL: it has none yet. */
 bool tec_recorded_whole(const char *reason);

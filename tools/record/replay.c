@@ -329,15 +329,6 @@ static void take_stops(struct replay *r, const json_t *json)
     c->stopped = json_is_true(json_object_get(json, "stopped"));
 }
 
-/* So are misses that no frame was run for. */
-static void take_not_begun(struct replay *r, const json_t *json)
-{
-    const json_t *causes = json_object_get(json, "causes");
-    for (int i = 0; i < TEC_CAUSES; i++)
-        r->counts->not_begun[i] =
-            json_integer_value(json_object_get(causes, tec_cause_name((enum tec_cause)i)));
-}
-
 /* --- the whole -------------------------------------------------------------------------------- */
 
 static enum tec_status take(struct replay *r, bool *more, struct tec_error *err)
@@ -363,7 +354,7 @@ static enum tec_status take(struct replay *r, bool *more, struct tec_error *err)
     else if (status == TEC_OK && what == TEC_RECORDED_SAFETY)
         take_stops(r, json);
     else if (status == TEC_OK && what == TEC_RECORDED_NOT_BEGUN)
-        take_not_begun(r, json);
+        status = tec_recorded_not_begun(r->counts->not_begun, json, err);
     else if (status == TEC_OK && what == TEC_RECORDED_FRAME)
         status = compare_plan(r, json, err);
     json_decref(json);
@@ -425,19 +416,19 @@ static enum tec_status open(struct replay *r, struct tec_error *err)
     bool follows = !tec_replay_decides_afresh(&r->call->shared);
     TEC_TRY(tec_mcap_read(&r->file, r->o->path, err));
     TEC_TRY(tec_replay_source_open(&r->source, r->call, &r->file, err));
+    if (!r->o->empty_memories)
+        TEC_TRY(tec_replay_memories(&r->source, r->call, &r->file, err));
     r->texts = tec_heap_get(r->call->heap, TEXTS * sizeof *r->texts);
     if (!r->texts)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
     if (r->o->html)
         TEC_TRY(tec_replay_page_open(&r->page, r->call->heap, err));
-    const struct tec_engine_options more = {
-        .dtype = r->source.dtype,
-        .forgets = true,
-        .starts = r->o->empty_memories ? NULL : r->source.starts,
-        .n_starts = r->o->empty_memories ? 0 : r->source.n_starts,
-        .actions = r->source.actions};
+    const struct tec_engine_options more = {.dtype = r->source.dtype,
+                                            .forgets = true,
+                                            .starts = r->source.starts,
+                                            .n_starts = r->source.n_starts,
+                                            .actions = r->source.actions};
     TEC_TRY(tec_frames_open(&r->frames, r->call, r->source.pipeline, &more, err));
-    TEC_TRY(tec_replay_source_triggers(r->call, r->frames.opened.pipeline, err));
     if (r->frames.max_left > MAX_LEFT)
         return tec_fail(err, TEC_UNSUPPORTED, "%s: more than %d chunks leave in a frame",
                         r->o->path, MAX_LEFT);

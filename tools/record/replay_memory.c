@@ -12,21 +12,32 @@
 #include <unistd.h>
 
 enum { MOST = TEC_MAX_MEMORIES * TEC_MAX_SESSIONS };
+/* Of all files: what is counted when they are attached leaves a page for the end of each. */
+enum { MOST_BYTES = TEC_RECORDED_MEMORY + MOST * 4096 };
+
+static enum tec_status malformed(const struct tec_mcap_reader *file, const char *what,
+                                 struct tec_error *err)
+{
+    return tec_fail(err, TEC_MALFORMED, "%s: message /tectum/memories: %s", file->path, what);
+}
 
 /* The message /tectum/memories, a new reference; NULL: the recording has none. */
 static enum tec_status find_message(json_t **json, struct tec_mcap_reader *file,
                                     struct tec_error *err)
 {
     struct tec_mcap_message m;
-    enum tec_status status = TEC_OK;
+    bool there = false;
     *json = NULL;
-    while (!*json && status == TEC_OK && tec_mcap_next(file, &m))
-        if (tec_mcap_is(m.topic, "/tectum/memories"))
-            status = tec_recorded_object(json, &m, err);
-        else if (tec_mcap_is(m.topic, "/tectum/frames")) /* it stands before all of them */
-            break;
+    while (!there && tec_mcap_next(file, &m) &&
+           !tec_mcap_is(m.topic, "/tectum/frames")) { /* it stands before all of them */
+        there = tec_mcap_is(m.topic, "/tectum/memories");
+        if (there)
+            *json = json_loadb((const char *)m.data, m.n, 0, NULL);
+    }
     tec_mcap_rewind(file);
-    return status;
+    if (!there || json_is_array(json_object_get(*json, "memories")))
+        return TEC_OK;
+    return malformed(file, "this is no JSON object with an array \"memories\"", err);
 }
 
 static bool hash_of(uint64_t out[2], const char *text)
@@ -73,8 +84,9 @@ static const char *help_of(struct tec_invocation *call, const json_t *json, bool
         tec_byte_text(most, TEC_RECORDED_MEMORY));
 }
 
+/* A memory's start; its file has `*left` bytes at most. */
 static enum tec_status take(struct tec_replay_source *s, struct tec_invocation *call,
-                            const struct tec_mcap_reader *file, const json_t *json,
+                            const struct tec_mcap_reader *file, const json_t *json, size_t *left,
                             struct tec_error *err)
 {
     struct tec_memory_start start = {.path = NULL};
@@ -84,13 +96,18 @@ static enum tec_status take(struct tec_replay_source *s, struct tec_invocation *
     json_int_t session = json_integer_value(json_object_get(json, "session"));
     struct tec_mcap_name data;
     if (!memory || session < 0 || session >= TEC_MAX_SESSIONS || !hash_of(start.hash, state))
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s: message /tectum/memories: a memory has a name, a session and a state",
-                        file->path);
+        return malformed(file, "a memory has a name, a session and a state", err);
+    for (int i = 0; i < s->n_starts; i++)
+        if (s->starts[i].session == session && strcmp(s->starts[i].memory, memory) == 0)
+            return malformed(file, "it says of a memory twice what it began with", err);
     start.memory = tec_arena_strdup(call->arena, memory);
     start.session = (int)session;
-    if (attachment && tec_mcap_attachment(file, attachment, &data))
+    if (attachment && tec_mcap_attachment(file, attachment, &data)) {
+        if (data.n > *left)
+            return malformed(file, "its attachments are larger than a recording holds", err);
+        *left -= data.n;
         TEC_TRY(write_start(s, call, data, &start.path, err));
+    }
     start.help = help_of(call, json, start.path, state);
     if (!start.memory || !start.help)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
@@ -104,7 +121,7 @@ enum tec_status tec_replay_memories(struct tec_replay_source *s, struct tec_invo
     json_t *json = NULL;
     TEC_TRY(find_message(&json, file, err));
     const json_t *all = json_object_get(json, "memories");
-    size_t n = json_array_size(all);
+    size_t n = json_array_size(all), left = MOST_BYTES;
     enum tec_status status = TEC_OK;
     s->starts = n > 0 && n <= MOST ? TEC_NEW(call->arena, n, struct tec_memory_start) : NULL;
     if (n > MOST)
@@ -115,7 +132,7 @@ enum tec_status tec_replay_memories(struct tec_replay_source *s, struct tec_invo
     else if (n > 0 && !s->starts)
         status = tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
     for (size_t i = 0; status == TEC_OK && i < n; i++)
-        status = take(s, call, file, json_array_get(all, i), err);
+        status = take(s, call, file, json_array_get(all, i), &left, err);
     json_decref(json);
     return status;
 }

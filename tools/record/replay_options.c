@@ -2,6 +2,7 @@
 #include "tools/record/replay_options.h"
 
 #include "base/json_text.h"
+#include "tools/cli/open_engine.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -182,22 +183,6 @@ enum tec_status tec_replay_source_weights(const struct tec_replay_source *s,
     return TEC_OK;
 }
 
-enum tec_status tec_replay_source_open(struct tec_replay_source *s, struct tec_invocation *call,
-                                       struct tec_mcap_reader *file, struct tec_error *err)
-{
-    json_t *about = NULL;
-    *s = (struct tec_replay_source){.folder = ""};
-    TEC_TRY(find_about(&about, file, err));
-    enum tec_status status = write_files(s, file, about, err);
-    call->shown = tec_arena_printf(call->arena, "%s:pipeline.json", file->path);
-    if (status == TEC_OK)
-        take_options(s, call, about);
-    if (status == TEC_OK)
-        status = tec_replay_memories(s, call, file, err);
-    s->about = about;
-    return status;
-}
-
 /* Is a word of --set "nodes.NAME.spawn=..." of that node? */
 static bool sets_trigger(const char *word, const char *node)
 {
@@ -208,18 +193,42 @@ static bool sets_trigger(const char *word, const char *node)
            strchr(".=", word[front + n + behind]) != NULL;
 }
 
-enum tec_status tec_replay_source_triggers(const struct tec_invocation *call,
-                                           const struct tec_pipeline *p, struct tec_error *err)
+/* Before the engine reads weights. */
+static enum tec_status check_triggers(const struct tec_replay_source *s,
+                                      struct tec_invocation *call, struct tec_error *err)
 {
-    for (int i = 0; i < call->shared.set.n; i++)
-        for (int k = 0; k < p->n_nodes; k++)
+    struct tec_opened opened = {.call = NULL};
+    struct tec_engine_options unused;
+    enum tec_status status = TEC_OK;
+    if (call->shared.set.n == 0)
+        return TEC_OK;
+    TEC_TRY(tec_cli_open_simulated(&opened, &unused, call, s->pipeline, NULL, err));
+    const struct tec_pipeline *p = opened.pipeline;
+    for (int i = 0; status == TEC_OK && i < call->shared.set.n; i++)
+        for (int k = 0; status == TEC_OK && k < p->n_nodes; k++)
             if (tec_decl_makes_text(&p->nodes[k]) &&
                 sets_trigger(call->shared.set.item[i], p->nodes[k].name))
-                return tec_fail(err, TEC_INVALID,
-                                "--set nodes.%.60s.spawn: a replay's texts begin where they began "
-                                "in the recording; other triggers need a run of their own",
-                                p->nodes[k].name);
-    return TEC_OK;
+                status =
+                    tec_fail(err, TEC_INVALID,
+                             "--set nodes.%.60s.spawn: a replay's texts begin where they began in "
+                             "the recording; other triggers need a run of their own",
+                             p->nodes[k].name);
+    tec_close_engine(&opened);
+    return status;
+}
+
+enum tec_status tec_replay_source_open(struct tec_replay_source *s, struct tec_invocation *call,
+                                       struct tec_mcap_reader *file, struct tec_error *err)
+{
+    json_t *about = NULL;
+    *s = (struct tec_replay_source){.folder = ""};
+    TEC_TRY(find_about(&about, file, err));
+    enum tec_status status = write_files(s, file, about, err);
+    call->shown = tec_arena_printf(call->arena, "%s:pipeline.json", file->path);
+    if (status == TEC_OK)
+        take_options(s, call, about);
+    s->about = about;
+    return status == TEC_OK ? check_triggers(s, call, err) : status;
 }
 
 void tec_replay_source_close(struct tec_replay_source *s)

@@ -23,23 +23,20 @@ struct tec_replay_source {
 };
 
 /* Options that the call does not give become the recording's. TEC_MALFORMED where the recording
- * says nothing about itself; TEC_IO. */
+ * says nothing about itself; TEC_INVALID where the call sets a trigger of a text, which nothing
+ * would follow: texts begin where they began in the recording; TEC_IO. */
 enum tec_status tec_replay_source_open(struct tec_replay_source *source,
                                        struct tec_invocation *call, struct tec_mcap_reader *file,
                                        struct tec_error *err);
-/* TEC_INVALID where the call sets a trigger of a text, which nothing would follow: texts begin
- * where they began in the recording. */
-enum tec_status tec_replay_source_triggers(const struct tec_invocation *call,
-                                           const struct tec_pipeline *pipeline,
-                                           struct tec_error *err);
 /* Says where the weights are others than the recording's: by their content, of recordings that name
  * it, else by the forms of their tensors. TEC_IO, TEC_NO_MEMORY. */
 enum tec_status tec_replay_source_weights(const struct tec_replay_source *source,
                                           struct tec_invocation *call,
                                           const struct tec_checkpoint *weights,
                                           struct tec_error *err);
-/* replay_memory.c: the starts of memories, with what is attached as files of the folder. Files are
- * hostile: TEC_MALFORMED; TEC_IO. And their files removed. */
+/* replay_memory.c: then, where memories are to begin as they began then: their starts, with what is
+ * attached as files of the folder. Files are hostile: TEC_MALFORMED; TEC_IO. And their files
+ * removed. */
 enum tec_status tec_replay_memories(struct tec_replay_source *source, struct tec_invocation *call,
                                     struct tec_mcap_reader *file, struct tec_error *err);
 void tec_replay_memories_close(struct tec_replay_source *source);

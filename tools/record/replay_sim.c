@@ -323,7 +323,6 @@ static enum tec_status open_engine(struct tec_replay_sim *s, struct tec_error *e
     const struct tec_engine_options more = {.dtype = s->source.dtype,
                                             .saturated = s->mode == TEC_RECORDING_FRAMES};
     TEC_TRY(tec_cli_open_options(&s->opened, &options, s->call, s->source.pipeline, &more, err));
-    TEC_TRY(tec_replay_source_triggers(s->call, s->opened.pipeline, err));
     /* The real time of a call decides nothing here. */
     s->opened.pipeline->guard.hard_us = PATIENCE_US;
     options.random = tec_measured_by(s->call, s->opened.pipeline) != TEC_MEASURED_CHECKPOINT;
