@@ -66,6 +66,7 @@ def put(name, change, topic="/tectum/memories", data=data):
 put("many", lambda d: {"memories": [start(d, memory=f"m{i // 16}", session=i % 16, attachment="big") for i in range(128)]})
 put("twice", lambda d: {"memories": [start(d), start(d)]})
 put("number", lambda d: {"memories": 5})
+put("other", lambda d: {"memories": [start(d, state="0" * 32)]})
 put("half", lambda d: b'{"memories":')
 put("state", lambda d: {"memories": [start(d, state="zz")]})
 put("sum", lambda d: {"number": 1, "causes": dict.fromkeys(("gpu", "policy", "host"), (1 << 63) - 1)}, "/tectum/not_begun",
@@ -82,6 +83,8 @@ for how in many twice number half state; do
 done
 replay many 3
 check "1 MiB that is named 128 times" grep -q "attachments are larger than a recording holds" "$W/err"
+replay other 3
+check "what is attached is shown by the recording's name" grep -q ": $W/other.mcap:memory/mem.0 holds [0-9]* texts" "$W/err"
 replay sum 3
 check "misses whose sum no number holds" grep -q "^tectum replay: $W/sum.mcap: .*not_begun" "$W/err"
 check "nothing is left of these" test -z "$(ls "$W/tmp")"

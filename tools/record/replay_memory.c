@@ -107,6 +107,7 @@ static enum tec_status take(struct tec_replay_source *s, struct tec_invocation *
             return malformed(file, "its attachments are larger than a recording holds", err);
         *left -= data.n;
         TEC_TRY(write_start(s, call, data, &start.path, err));
+        start.shown = tec_arena_printf(call->arena, "%s:%s", file->path, attachment);
     }
     start.help = help_of(call, json, start.path, state);
     if (!start.memory || !start.help)

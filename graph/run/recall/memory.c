@@ -111,6 +111,13 @@ static enum tec_status name_file(struct tec_memory *m, struct tec_error *err)
     return TEC_OK;
 }
 
+const char *tec_memory_shown(const struct tec_memory *m)
+{
+    if (m->start && m->start->path && m->start->shown)
+        return m->start->shown;
+    return m->path ? m->path : m->begins;
+}
+
 /* Whether it holds what the start says. */
 static enum tec_status check_start(struct tec_memory *m, enum tec_status status,
                                    struct tec_error *err)
@@ -127,7 +134,7 @@ static enum tec_status check_start(struct tec_memory *m, enum tec_status status,
     if (memcmp(is.hash, s->hash, sizeof is.hash) == 0)
         return TEC_OK;
     return tec_fail(err, TEC_INVALID, "%s: %.200s holds %u texts, state %016llx%016llx", help,
-                    m->begins, is.segments, (unsigned long long)is.hash[0],
+                    tec_memory_shown(m), is.segments, (unsigned long long)is.hash[0],
                     (unsigned long long)is.hash[1]);
 }
 

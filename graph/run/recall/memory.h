@@ -35,9 +35,10 @@
 struct tec_memory_start {
     const char *memory; /* tec_memory_name */
     int session;
-    const char *path; /* a file of it (tec_memory_save); NULL: the one that the pipeline names */
-    uint64_t hash[2]; /* of it, held against that of what the file holds */
-    const char *help; /* what is said where the file is another one; or NULL */
+    const char *path;  /* a file of it (tec_memory_save); NULL: the one that the pipeline names */
+    const char *shown; /* what the file is called in messages; NULL: by its path */
+    uint64_t hash[2];  /* of it, held against that of what the file holds */
+    const char *help;  /* what is said where the file is another one; or NULL */
 };
 
 /* Everything is borrowed until close. */

@@ -211,6 +211,9 @@ enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t
 enum tec_status tec_memory_embed(struct tec_memory *m, const char *text, size_t bytes,
                                  struct tec_error *err);
 
+/* What its file, or the one that it begins with, is called in messages. */
+const char *tec_memory_shown(const struct tec_memory *m);
+
 /* memory_vectors.c: what makes a memory's vectors, for its file; hears of a file of another's. */
 enum tec_status tec_memory_name_encoder(struct tec_memory_shared *shared, struct tec_error *err);
 enum tec_status tec_memory_renew(void *memory, const char *text, size_t bytes, float *out,

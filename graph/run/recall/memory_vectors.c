@@ -101,7 +101,7 @@ void tec_memory_renewed(void *memory, const struct tec_store_vectors *what)
     int n = snprintf(
         line, sizeof line,
         "memory '%.32s': %.150s has vectors of %s, the pipeline's is '%s' (%016llx): ", m->name,
-        m->path ? m->path : m->begins, whose, own->name, (unsigned long long)own->id[0]);
+        tec_memory_shown(m), whose, own->name, (unsigned long long)own->id[0]);
     size_t room = sizeof line - (size_t)n;
     if (!what->done) {
         snprintf(line + n, room, "those of its %u texts are made anew", what->texts);
