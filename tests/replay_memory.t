@@ -124,6 +124,7 @@ cp "$W/large" "$W/kept"
 # shellcheck disable=SC2086
 record large $Q $SMALL --set "resources.mem.store=$W/large" --input goal=word3x4 --input \
     'memory={"put": {"new": "word3x4 and more"}}'
+check "it is told what to keep" grep -q "^tectum record: the recording does not hold what memory 'mem' of session 0 began with, 300 texts, 17.*MiB (all of them have 16 MiB at most): a replay needs a copy of $W/large as it is now$" "$W/err"
 check "the recording does not hold it" test "$(wc -c <"$W/large.mcap")" -lt 4000000
 replay large 3
 check "one line says what it began with, how large that is and what to do" grep -q "^tectum replay: .*memory 'mem': it began with 300 texts, state [0-9a-f]\{32\}, 17.*MiB, of which the recording holds none (16.*MiB at most): name a file of them with --set resources.NAME.store=FILE, or go on without by --empty-memories: $W/large holds 301 texts, state [0-9a-f]\{32\}$" "$W/err"

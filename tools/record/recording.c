@@ -325,7 +325,7 @@ static enum tec_status open(struct tec_recording *r, struct tec_error *err)
     TEC_TRY(tec_mcap_open(&r->file, r->o.path, "", r->heap, err));
     r->wall_ns = wall_offset(&r->clock);
     TEC_TRY(tec_recording_describe(&r->file, r->o.opened, r->o.mode, r->wall_ns, err));
-    tec_recording_memories(&r->file, r->o.opened->engine,
+    tec_recording_memories(&r->file, r->o.opened,
                            (uint64_t)(tec_clock_now(&r->clock) + r->wall_ns));
     open_channels(r);
     tec_mcap_flush(&r->file);

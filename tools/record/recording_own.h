@@ -119,9 +119,9 @@ enum tec_status tec_recording_describe(struct tec_mcap_writer *file,
                                        enum tec_recording_mode mode, int64_t wall_ns,
                                        struct tec_error *err);
 /* recording_memory.c: what memories hold before the first frame, with their files of so many bytes
- * together. */
+ * together; a line on stderr of each that is not held. */
 enum { TEC_RECORDED_MEMORY = 16 << 20 };
-void tec_recording_memories(struct tec_mcap_writer *file, const struct tec_engine *engine,
+void tec_recording_memories(struct tec_mcap_writer *file, const struct tec_opened *opened,
                             uint64_t time_ns);
 /* What a recording says of itself; a new reference. */
 json_t *tec_recording_about(const struct tec_opened *opened, enum tec_recording_mode mode,
