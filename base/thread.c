@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 bool tec_thread_start(pthread_t *thread, void *(*run)(void *user), void *user)
 {
@@ -30,12 +33,51 @@ bool tec_thread_start(pthread_t *thread, void *(*run)(void *user), void *user)
     return started;
 }
 
+/* Is there stack enough for kernels? The first thread's grows as far as its limit. */
+static bool has_stack(void)
+{
+    const char *here = __builtin_frame_address(0);
+    pthread_attr_t attributes;
+    void *low = NULL;
+    size_t size = 0;
+    if (syscall(SYS_gettid) == getpid())
+        return tec_thread_check_first(NULL) == TEC_OK;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return false;
+    pthread_attr_getstack(&attributes, &low, &size);
+    pthread_attr_destroy(&attributes);
+    size_t left = (uintptr_t)here - (uintptr_t)low; /* a stack grows downward */
+    return left <= size && left >= TEC_KERNEL_STACK + (64 << 10);
+}
+
+bool tec_thread_run(void *(*run)(void *user), void *user)
+{
+    pthread_t thread;
+    if (has_stack()) {
+        run(user);
+        return true;
+    }
+    return tec_thread_start(&thread, run, user) && pthread_join(thread, NULL) == 0;
+}
+
 void __attribute__((noinline)) tec_thread_warm_stack(void)
 {
     enum { PAGE = 4096 }; /* the smallest there is */
     volatile unsigned char room[TEC_KERNEL_STACK];
     for (size_t i = sizeof room; i > 0; i -= i < PAGE ? i : PAGE) /* a stack grows downward */
         room[i - 1] = 0;
+}
+
+enum tec_status tec_thread_check_first(struct tec_error *err)
+{
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    getrlimit(RLIMIT_STACK, &limit);
+    if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= TEC_THREAD_STACK)
+        return TEC_OK;
+    return tec_fail(err, TEC_UNSUPPORTED,
+                    "the stack is limited to %llu KiB, and kernels need %d: raise the limit with "
+                    "`ulimit -s 8192` (systemd: LimitSTACK=8M)",
+                    (unsigned long long)limit.rlim_cur / 1024, TEC_THREAD_STACK / 1024);
 }
 
 static enum tec_status pin(pthread_t thread, const struct tec_scheduling *how, int lane,

@@ -8,8 +8,9 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* Bytes of stack that kernels take at most (bf16 products of a tile unit 1.7 MiB, conv3x3 0.65 MiB,
- * gemm_int4 and gemm_int8 0.3 MiB), and that a thread needs which runs them. */
+/* Bytes of stack that kernels take at most (of a tile unit bf16 products 1.7 MiB, 8-bit ones 0.5;
+ * conv3x3 0.65, pairs of bf16 0.5, gemm_int4 and gemm_int8 0.3), and that a thread needs which runs
+ * them. */
 enum { TEC_KERNEL_STACK = 1760 << 10, TEC_THREAD_STACK = 2304 << 10 };
 
 /* Start a thread with SIGINT, SIGTERM and SIGHUP blocked from its first instruction on, and with at
@@ -18,9 +19,17 @@ enum { TEC_KERNEL_STACK = 1760 << 10, TEC_THREAD_STACK = 2304 << 10 };
  */
 bool tec_thread_start(pthread_t *thread, void *(*run)(void *user), void *user);
 
-/* On a thread that tec_thread_start started: bring what kernels take of its stack into memory, so
- * that no frame waits for it. */
+/* Run what runs kernels: on this thread, if there is stack enough for them, else on one that is
+ * started for it and waited for. false: none could be started. */
+bool tec_thread_run(void *(*run)(void *user), void *user);
+
+/* On a thread with TEC_THREAD_STACK: bring what kernels take of its stack into memory, so that no
+ * frame waits for it. */
 void tec_thread_warm_stack(void);
+
+/* TEC_UNSUPPORTED, with the setting that would do, where this process' limit leaves its first
+ * thread less than TEC_THREAD_STACK. */
+enum tec_status tec_thread_check_first(struct tec_error *err);
 
 enum { TEC_MAX_CORES = 64 };
 

@@ -71,6 +71,7 @@ static void *work(void *arg)
 {
     const struct worker *self = arg;
     struct crew *crew = self->crew;
+    tec_thread_warm_stack();
     for (uint32_t seen = 0;;) {
         wait_for_work(self->team, crew, seen);
         seen++;

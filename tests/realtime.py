@@ -90,6 +90,8 @@ def what_is_wrong_is_one_error():
     refused(("2 threads", "cores for 1"), "--threads", "2", "--cores", str(CORES[0]))
     refused(("--cores", "list"), "--cores", "x", "--clock", "paced", verb="run")
     refused(("need --clock paced",), "--realtime", "3", verb="run")
+    for verb in ("serve", "run", "bench"):
+        refused(("stack is limited to 1024 KiB", "ulimit -s", "LimitSTACK"), verb=verb, under=["prlimit", "--stack=1048576"])
     without = ["setpriv", "--bounding-set", "-sys_nice,-ipc_lock", "--inh-caps", "-sys_nice,-ipc_lock"]
     if os.getuid() or subprocess.run([*without, "true"], capture_output=True).returncode:
         return

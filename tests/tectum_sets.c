@@ -5,6 +5,7 @@
 
 #include "tests/box.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -43,20 +44,21 @@ static int64_t read_text(struct tectum *t, int64_t timeout_ns, char text[400])
     return -1;
 }
 
-static struct tectum *open_memory(struct box *b)
+/* `encoder`: a setting, or NULL. */
+static struct tectum *open_memory(struct box *b, const char *encoder)
 {
     struct tectum *t = NULL;
     char store[500];
     box_make(b);
     box_path(b, "store");
     snprintf(store, sizeof store, "resources.mem.store=%s", b->path);
-    const char *const set[] = {store};
+    const char *const set[] = {store, encoder};
     const struct tectum_options options = {.pipeline = "pipelines/demo_memory.lua",
                                            .root = ".",
                                            .threads = 1,
                                            .device = "cpu",
                                            .set = set,
-                                           .n_set = 1};
+                                           .n_set = encoder ? 2 : 1};
     if (tectum_open(&t, &options, &err) != TECTUM_OK)
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(t);
@@ -66,7 +68,7 @@ static struct tectum *open_memory(struct box *b)
 TEST(an_observation_does_not_touch_the_one_that_a_frame_reads)
 {
     struct box b;
-    struct tectum *t = open_memory(&b);
+    struct tectum *t = open_memory(&b, NULL);
     char text[400], alone[KINDS][400];
     int answered = 0;
     REQUIRE(submit(t, goals[0], facts) == 0 && read_text(t, patience, text) == 0);
@@ -90,6 +92,36 @@ TEST(an_observation_does_not_touch_the_one_that_a_frame_reads)
         CHECK_STR(text, alone[(number - 1 - KINDS) % KINDS]);
     }
     CHECK_INT(answered, >, 0);
+    tectum_close(&t);
+    box_remove(&b);
+}
+
+static void *submit_all(void *t)
+{
+    char text[400];
+    bool answered = true;
+    for (int i = 0; i < KINDS; i++) {
+        int64_t number = submit(t, goals[i], i ? "" : facts);
+        answered &= number >= 0 && read_text(t, patience, text) == number;
+    }
+    return answered ? t : NULL;
+}
+
+/* A goal and facts become vectors by kernels of the encoder, for which 128 KiB are too few. */
+TEST(a_thread_with_little_stack_submits_to_a_memory)
+{
+    struct box b;
+    struct tectum *t =
+        open_memory(&b, "resources.mem.encoder=tests/golden/encoders/minilm_tiny/checkpoint");
+    pthread_attr_t little;
+    pthread_t thread;
+    void *answered = NULL;
+    REQUIRE(pthread_attr_init(&little) == 0);
+    REQUIRE(pthread_attr_setstacksize(&little, 128 << 10) == 0);
+    REQUIRE(pthread_create(&thread, &little, submit_all, t) == 0);
+    pthread_join(thread, &answered);
+    pthread_attr_destroy(&little);
+    CHECK(answered == t);
     tectum_close(&t);
     box_remove(&b);
 }

@@ -1,5 +1,6 @@
 /* cmd_serve.c - openpi's server: robots connect, send what they see, and are told what to do. */
 #include "base/number.h"
+#include "base/thread.h"
 #include "tools/cli/served.h"
 #include "tools/serve/service_manager.h"
 
@@ -226,6 +227,7 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     TEC_TRY(schedule(job, err));
     for (int i = 0; i < job->n; i++)
         TEC_TRY(tec_served_ready(job->served[i], err));
+    tec_thread_warm_stack();
     tec_service_notify("READY=1");
     tec_turns_work(&job->turns);
     for (int i = 0; i < job->n; i++)

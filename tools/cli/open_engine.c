@@ -3,6 +3,7 @@
 #include "tools/cli/open_engine.h"
 
 #include "base/json_text.h"
+#include "base/thread.h"
 #include "graph/load/pipeline_texts.h"
 #include "tools/api/topology.h"
 #include "tools/measure/costs_file.h"
@@ -106,6 +107,7 @@ static enum tec_status open_options(struct tec_opened *out, struct tec_engine_op
     *out = (struct tec_opened){.call = call};
     if (more)
         out->more = *more;
+    TEC_TRY(tec_thread_check_first(err)); /* kernels run on it */
     TEC_TRY(load(out, path, warns, err));
     *options = (struct tec_engine_options){.pipeline = out->pipeline,
                                            .root = call->root,

@@ -3,6 +3,7 @@
  * Runs on the consumer's thread under the memory's lock. Without a sentence encoder a vector is a
  * signed hash of the text's words: it needs no model, and texts with words in common are similar.
  */
+#include "base/thread.h"
 #include "graph/run/recall/memory_own.h"
 
 #include <ctype.h>
@@ -43,19 +44,34 @@ static void embed_words(struct tec_memory *m, const char *text, size_t n)
     }
 }
 
+struct embedding {
+    struct tec_memory *memory;
+    struct tec_encoder_text text;
+    struct tec_error *err;
+    enum tec_status status;
+};
+
+static void *embed(void *user)
+{
+    struct embedding *e = user;
+    struct tec_encoder *encoder = e->memory->shared->encoder;
+    e->status = tec_encoder_embed(encoder, &e->text, 1, e->memory->embedding, e->err);
+    return NULL;
+}
+
 enum tec_status tec_memory_embed(struct tec_memory *m, const char *text, size_t bytes,
                                  struct tec_error *err)
 {
-    const struct tec_encoder_text one = {text, bytes};
+    struct embedding e = {.memory = m, .text = {text, bytes}, .err = err};
     struct tec_memory_shared *s = m->shared;
     if (!s->encoder) {
         embed_words(m, text, bytes);
         return TEC_OK;
     }
     pthread_mutex_lock(&s->encodes);
-    enum tec_status status = tec_encoder_embed(s->encoder, &one, 1, m->embedding, err);
+    bool ran = tec_thread_run(embed, &e); /* it may be a program's own thread, with little stack */
     pthread_mutex_unlock(&s->encodes);
-    return status;
+    return ran ? e.status : tec_fail(err, TEC_NO_MEMORY, "no memory for a thread to embed a text");
 }
 
 enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t bytes, int *ids,
