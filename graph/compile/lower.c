@@ -191,7 +191,7 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
                                                                ? p->spec.prompt_tokens
                                                                : p->spec.unread,
                                              .gathers = p->spec.gathers,
-                                             .shifts = most_shifts(&p->spec),
+                                             .shifts = beside ? 0 : most_shifts(&p->spec),
                                              .words = p->used_words,
                                              .draws = p->spec.draws,
                                              .chooses = p->spec.trie_nodes > 0};

@@ -222,11 +222,12 @@ static enum tec_status run_passes(struct tec_plan *p, bool lower, struct tec_err
     return TEC_OK;
 }
 
-/* Judges look at rows that a layer goes on with, which are others in a branching recall. */
+/* Tools that read each layer's rows (interpreter, taps, whole layers) find others in a branching
+ * recall: a row that is dropped leaves half a layer later. */
 static bool branches(const struct tec_plan *p)
 {
     const struct tec_plan_spec *s = &p->spec;
-    bool plain = !s->interpret && !s->taps && !s->whole;
+    bool plain = !s->interpret && !s->taps && !s->whole && !s->compares;
     return plain && s->segments > 0 && p->model->text.stack.layers > 1 &&
            (s->branches || tec_device_branches(p->device));
 }

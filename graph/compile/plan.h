@@ -113,6 +113,7 @@ struct tec_plan_spec {
     int segments;  /* of a memory in one prompt, its fixed beginning among them; 0 = no memory */
     bool branches; /* RECALL_BRANCH is made also for a device that runs a branch where it stands;
                     * after create: whether it is there */
+    bool compares; /* a selection compares kept values amid a layer, which RECALL_BRANCH cannot */
     int segment_tokens;            /* tokens of segments that are computed together, to be kept */
     struct tec_score_limits trees; /* of texts that are scored; rows 0 = none are */
     int trie_nodes;                /* of all lists that requests choose from; 0 = there are none */

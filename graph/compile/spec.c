@@ -267,6 +267,7 @@ static enum tec_status fill_memories(const struct tec_node_set *set, struct tec_
         int tokens = p->resources[n->from.index].tokens;
         TEC_TRY(check_memory(set, n, err));
         s->segments += p->inputs[n->reads.item[0].index].max_segments;
+        s->compares |= n->select == TEC_SELECTION_cacheblend;
         s->segment_tokens = tokens > s->segment_tokens ? tokens : s->segment_tokens;
     }
     s->text_tokens = s->frame_tokens - pictures_of(set) * set->model->vision.tokens;

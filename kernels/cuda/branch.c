@@ -6,8 +6,15 @@
 
 bool tec_gpu_branch_wanted(const struct tec_device_options *options)
 {
+    enum { FEWEST = 64 }; /* multiprocessors; with fewer a layer fills the device (decision 050) */
     const char *wanted = getenv("TECTUM_CUDA_BRANCH");
-    return options->branches && !(wanted && strcmp(wanted, "0") == 0);
+    int n = 0;
+    if (!options->branches || (wanted && strcmp(wanted, "0") == 0))
+        return false;
+    if (wanted && strcmp(wanted, "1") == 0)
+        return true;
+    (void)cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, options->index);
+    return n >= FEWEST;
 }
 
 cudaError_t tec_gpu_branch_create(struct tec_gpu_branch *branch)

@@ -63,8 +63,9 @@ void tec_gpu_fail(struct tec_gpu *gpu, cudaError_t error, const char *what, cons
 /* Make the device current on this thread; false: the device has failed, now or before. */
 bool tec_gpu_use(struct tec_gpu *gpu);
 
-/* branch.c. Whether options ask for branches, which TECTUM_CUDA_BRANCH=0 in the environment
- * switches off: no device has run them yet. */
+/* branch.c. Whether options ask for branches and the device has processors enough to gain by them,
+ * by prediction: no device has run them yet. TECTUM_CUDA_BRANCH=0 in the environment switches them
+ * off, =1 on wherever they are asked for. */
 bool tec_gpu_branch_wanted(const struct tec_device_options *options);
 /* Its events; the stream is made before. */
 cudaError_t tec_gpu_branch_create(struct tec_gpu_branch *branch);

@@ -160,6 +160,23 @@ TEST(a_branch_may_be_switched_off)
     bench_clean();
 }
 
+TEST(a_device_with_few_processors_branches_when_told_to)
+{
+    const struct tec_device_options asked = {.kind = "cuda", .measure = true, .branches = true};
+    const int processors[] = {16, 20, 63, 64, 132};
+    struct tec_device *measuring;
+    for (size_t i = 0; i < 2 * sizeof processors / sizeof processors[0]; i++) {
+        cuda_emulator_device(87, processors[i / 2], (size_t)1 << 32);
+        if (i % 2)
+            setenv("TECTUM_CUDA_BRANCH", "1", 1);
+        REQUIRE(tec_device_open(&measuring, &asked, &b.heap, &err) == TEC_OK);
+        CHECK_INT(tec_device_branches(measuring), ==, i % 2 || processors[i / 2] >= 64);
+        tec_device_close(measuring);
+        unsetenv("TECTUM_CUDA_BRANCH");
+    }
+    bench_clean();
+}
+
 /* A failure in the middle of a branch leaves no stream that captures: the device closes. */
 TEST(a_failure_in_a_branch_is_told)
 {

@@ -243,7 +243,8 @@ static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
     e->chains[0].spec.beside = device->beside > 0;
     for (int i = 0; i < e->n_chains; i++) {
         e->chains[i].spec.branches = o->branches;
-        device->branches |= !o->interpret && e->chains[i].spec.segments > 0;
+        device->branches |=
+            !o->interpret && e->chains[i].spec.segments > 0 && !e->chains[i].spec.compares;
     }
     return measure(e, out, arena, err);
 }

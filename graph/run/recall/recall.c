@@ -5,9 +5,9 @@
  * in between: the first places and computes keys and sums attention, then the selection chooses the
  * rows that go on, and the second piece computes only those. The choice is data in the row tables,
  * so no set of segments needs a capture of its own. Where the device runs branches a layer is one
- * piece, and the host chooses beside its second half, for the layer behind
- * (doc/decisions/050). Query rows come first in a table: a rule that
- * scores by the query alone then sums the attention of the first rows only. */
+ * piece, and the host chooses beside its second half, for the layer behind (doc/decisions/050).
+ * Query rows come first in a table: a rule that scores by the query alone then sums the attention
+ * of the first rows only. */
 #include "graph/run/recall/recall.h"
 
 #include "base/clock.h"
