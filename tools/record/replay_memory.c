@@ -37,6 +37,8 @@ static enum tec_status find_message(json_t **json, struct tec_mcap_reader *file,
     tec_mcap_rewind(file);
     if (!there || json_is_array(json_object_get(*json, "memories")))
         return TEC_OK;
+    json_decref(*json);
+    *json = NULL;
     return malformed(file, "this is no JSON object with an array \"memories\"", err);
 }
 
@@ -45,7 +47,7 @@ static bool hash_of(uint64_t out[2], const char *text)
     char half[17];
     if (!text || strlen(text) != 32 || strspn(text, "0123456789abcdef") != 32)
         return false;
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 2; i++) {
         snprintf(half, sizeof half, "%.16s", text + 16 * i);
         out[i] = strtoull(half, NULL, 16);
     }
@@ -132,7 +134,7 @@ enum tec_status tec_replay_memories(struct tec_replay_source *s, struct tec_invo
                           file->path, n, MOST);
     else if (n > 0 && !s->starts)
         status = tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
-    for (size_t i = 0; status == TEC_OK && i < n; i++)
+    for (size_t i = 0; status == TEC_OK && s->starts && i < n; i++)
         status = take(s, call, file, json_array_get(all, i), &left, err);
     json_decref(json);
     return status;

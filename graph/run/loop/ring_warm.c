@@ -79,7 +79,7 @@ static void warm_shift(const struct warming *w)
     for (int i = 0; i < launch.shift.n; i++)
         tokens += moves[i].tokens;
     tec_executor_launch(c->executor, &launch);
-    if (launch.replay.status == TEC_OK)
+    if (launch.replay.status == TEC_OK && tokens > 0)
         tec_costs_warm(c->costs, TEC_COST_SHIFT, 0,
                        (launch.replay.end_ns - launch.replay.start_ns) / tokens);
 }
