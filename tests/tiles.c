@@ -1,6 +1,7 @@
 /* tiles.c - the emulated tile unit is what the manual of the real one describes: the order of its
  * sums, what it flushes. That the real one has its bytes too is a check of kernels.t, where there
  * is one; here, that a process may use it amid signals, threads and children. */
+#include "base/thread.h"
 #include "kernels/kernels.h"
 #include "tests/tap.h"
 
@@ -192,13 +193,17 @@ TEST(signals_threads_and_children_leave_a_product_alone)
     static float want[ROWS * N], got[ROWS * N], beside[ROWS * N];
     const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
     struct sigaction action = {.sa_handler = on_signal}, before;
+    pthread_attr_t twice; /* the stack, as its product may be interrupted by the handler's */
     pthread_t thread;
     if (!tec_tier_has_tiles())
         SKIP("no tile unit on this machine");
     prepare();
     multiply(want);
     sigaction(SIGALRM, &action, &before);
-    REQUIRE(pthread_create(&thread, NULL, multiply_beside, beside) == 0);
+    REQUIRE(pthread_attr_init(&twice) == 0);
+    REQUIRE(pthread_attr_setstacksize(&twice, (size_t)2 * TEC_THREAD_STACK) == 0);
+    REQUIRE(pthread_create(&thread, &twice, multiply_beside, beside) == 0);
+    pthread_attr_destroy(&twice);
     setitimer(ITIMER_REAL, &often, NULL);
     int wrong = 0;
     for (int i = 0; i < 1000 || (signals < 20 && i < 1000000); i++) {

@@ -8,9 +8,9 @@
 #include "kernels/avx512/panels.h"
 #include "kernels/avx512/tiles.h"
 
-/* Up to so many rows vectors are faster: a tile has 16, however few are wanted (measured: a product
- * of 5 rows reads its weights at 13 GB/s by vectors, at 11 by tiles; of 8 at 12 and 11, of 10 at
- * 8). */
+/* Up to so many rows vectors are faster: a tile has 16, however few are wanted. Of 7 rows they are
+ * by 4 % (k = 2048, n = 16384); of 8 they are as fast there, and slower by 12 % the other way round
+ * (doc/measurements/peers_amx_2026-11-30.md). */
 enum { INT8_BYTES = 1, FEW = 7 };
 
 #include "kernels/panels/rows_x86.inc"

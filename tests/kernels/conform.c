@@ -6,6 +6,7 @@
  * the machine can do, --first ends at the first failure, --small tries no sizes of real models,
  * --threads gives each lane of a CPU tier a thread. */
 #include "tests/kernels/conform.h"
+#include "base/thread.h"
 #include "tests/kernels/bench_cuda.h"
 #include "tests/kernels/buffers.h"
 #include "tests/kernels/cuda_tier.h"
@@ -140,7 +141,7 @@ static void run_threads(struct lane *lanes, int n)
 {
     pthread_t threads[3];
     for (int i = 0; i < n; i++)
-        if (pthread_create(&threads[i], NULL, run_lane, &lanes[i]) != 0)
+        if (!tec_thread_start(&threads[i], run_lane, &lanes[i]))
             abort();
     for (int i = 0; i < n; i++)
         pthread_join(threads[i], NULL);

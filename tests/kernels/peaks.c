@@ -2,6 +2,7 @@
  * what a kernel does. */
 #include "tests/kernels/peaks.h"
 #include "base/spin.h"
+#include "base/thread.h"
 #include "kernels/unroll.h"
 #include "tests/kernels/conform.h"
 
@@ -67,7 +68,7 @@ double peaks_measure(void (*job)(void *user, struct tec_part part, int rep), voi
     team.reps = reps < MAX_REPS ? reps : MAX_REPS;
     struct member members[2] = {{&team, 0}, {&team, 1}};
     pthread_t thread = {0};
-    if (team.lanes == 2 && pthread_create(&thread, NULL, work, &members[1]) != 0)
+    if (team.lanes == 2 && !tec_thread_start(&thread, work, &members[1]))
         abort();
     work(&members[0]);
     if (team.lanes == 2)

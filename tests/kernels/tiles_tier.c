@@ -22,6 +22,7 @@ enum { INT8_BYTES = 1 };
 /* Less than a cache holds, so that small products have blocks and pieces, too. */
 #define TILES_BLOCK 96
 #define TILES_DEPTH 320
+#define TILES_FAR 4096
 #include "kernels/panels/gemm_tiles.inc"
 
 static void gemm_bf16(const struct tec_gemm_args *a, struct tec_part part)
