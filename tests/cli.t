@@ -441,14 +441,17 @@ return extend("demo_memory.lua", { name = "two",
             prefill { name = "ask", after = "second" } } })
 LUA
 run 0 "a memory that scores by its query beside one that does not score" graph --roofline h100 --root . "$W/two.lua"
-alone=$(awk '$1 == "importance" { print $7 }' "$W/out")
+alone=$(awk '$1 == "importance" { print $7; exit }' "$W/out") # of recall, in front of recall.branch
+grep -q recall.branch "$W/out"
+ok $? "such prompts have branches, too"
 sed -i 's/query_only/paper/' "$W/two.lua"
 run 0 "one that hops" graph --roofline h100 --root . "$W/two.lua"
 awk -v alone="$alone" '$1 == "importance" && alone > 0 && $7 > 2 * alone { more = 1 } END { exit !more }' "$W/out"
 ok $? "attention is summed up for every row where a memory hops, else for the query's alone"
 sed -i 's/paper/query_only/; s/select = "full"/select = "cacheblend", check_layer = 2, share = 0.5/' "$W/two.lua"
 run 0 "a memory that computes fewer, and scores nothing" graph --roofline h100 --root . "$W/two.lua"
-ok "$([ "$alone" = "$(awk '$1 == "importance" { print $7 }' "$W/out")" ]; echo $?)" "attention is summed up where the memory that scores computes fewer"
+ok "$([ "$alone" = "$(awk '$1 == "importance" { print $7; exit }' "$W/out")" ]; echo $?)" "attention is summed up where the memory that scores computes fewer"
+ok "$(! grep -q recall.branch "$W/out"; echo $?)" "a memory that compares amid a layer has no branches"
 run 2 "kernels without a roofline" graph --kernels pipelines/demo_metaworld.lua
 run 2 "no such machine" graph --roofline b300 pipelines/demo_metaworld.lua
 err "'b300'; there are: h200, h100, 4090, orin, thor"
