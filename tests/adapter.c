@@ -168,7 +168,7 @@ TEST(an_adapter_is_named_by_its_content)
         make_base(&b, &base);
         put_matrix(&lora, "a.v.lora_A.weight", 2, 3);
         put_matrix(&lora, "a.v.lora_B.weight", 4, 2);
-        lora.values[1][5] += i == 3;
+        lora.values[1][5] += i == 3 ? 1.0F : 0.0F;
         store(&b, "lora/adapter_model.safetensors", &lora);
         box_put(&b, "lora/adapter_config.json", configs[i]);
         struct tec_checkpoint *c = opened(&b, &heap, TEC_OK, &err);

@@ -111,13 +111,6 @@ static enum tec_status name_file(struct tec_memory *m, struct tec_error *err)
     return TEC_OK;
 }
 
-const char *tec_memory_shown(const struct tec_memory *m)
-{
-    if (m->start && m->start->path && m->start->shown)
-        return m->start->shown;
-    return m->path ? m->path : m->begins;
-}
-
 /* Whether it holds what the start says. */
 static enum tec_status check_start(struct tec_memory *m, enum tec_status status,
                                    struct tec_error *err)

@@ -212,7 +212,12 @@ enum tec_status tec_memory_embed(struct tec_memory *m, const char *text, size_t 
                                  struct tec_error *err);
 
 /* What its file, or the one that it begins with, is called in messages. */
-const char *tec_memory_shown(const struct tec_memory *m);
+static inline const char *tec_memory_shown(const struct tec_memory *m)
+{
+    if (m->start && m->start->path && m->start->shown)
+        return m->start->shown;
+    return m->path ? m->path : m->begins;
+}
 
 /* memory_vectors.c: what makes a memory's vectors, for its file; hears of a file of another's. */
 enum tec_status tec_memory_name_encoder(struct tec_memory_shared *shared, struct tec_error *err);
