@@ -2,6 +2,7 @@
 #include "base/out_file.h"
 
 #include "base/file_kind.h"
+#include "base/store/kind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -138,6 +139,17 @@ static enum tec_status open_beside(struct tec_out_file *out, const struct stat *
     return open_stream(out, err);
 }
 
+/* What a robot has remembered or recorded, and nobody can make again, is not replaced by a report.
+ */
+static enum tec_status judge_content(const char *path, struct tec_error *err)
+{
+    enum tec_path_kind kind = tec_path_content(path);
+    if (kind != TEC_PATH_MEMORY && kind != TEC_PATH_RECORDING)
+        return TEC_OK;
+    return tec_fail(err, TEC_IO, "%s: is %s, which this output does not replace; name another file",
+                    path, tec_path_kind_text(kind));
+}
+
 /* May this be written to? *there: it exists, and `st` is filled. */
 static enum tec_status judge(const char *path, bool regular, bool *there, struct stat *st,
                              struct tec_error *err)
@@ -163,6 +175,8 @@ static enum tec_status open_any(struct tec_out_file *out, const char *path, bool
     *out = (struct tec_out_file){.path = path, .fd = -1};
     TEC_TRY(judge(path, regular, &there, &st, err));
     bool device = there && !S_ISREG(st.st_mode);
+    if (there && !device)
+        TEC_TRY(judge_content(path, err));
     int shared = there && !device && !regular ? dup_standard(&st) : -1;
     out->direct = device || shared >= 0;
     if (shared >= 0) {

@@ -11,6 +11,7 @@
  *   nothing, a regular file   a temporary file in the same folder is written, synced to the disk
  *                             and renamed by tec_outfile_file_keep; the new file has the old one's
  *                             permissions
+ *   a memory's store, a recording   refused: nobody can make them again
  *   a symbolic link           its target is the file; the link stays
  *   a FIFO that is read,      opened and written as it is; also what standard output or standard
  *   a character device        error goes to (/dev/stdout)

@@ -33,7 +33,7 @@ FILE = WORK + "/demo.mcap"
 
 def tectum(*arguments, code=0, **more):
     p = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, **more)
-    check(p.returncode == code, arguments, p.returncode, p.stdout[-300:], p.stderr[-600:])
+    check(code is None or p.returncode == code, arguments, p.returncode, p.stdout[-300:], p.stderr[-600:])
     p.stderr = "".join(x for x in p.stderr.splitlines(True) if "no CUDA device" not in x)  # of a build with CUDA
     return p
 
@@ -356,6 +356,38 @@ def what_is_damaged_is_said_with_its_place():
             p = tectum("replay", path, code=3)
             check("%s at byte %d of %d: %d message" % (words, at, len(damaged), read) in p.stderr, p.stderr)
             check(missing in p.stderr and "dump" not in p.stderr and len(p.stderr.splitlines()) == 1, p.stderr)
+
+
+@test
+def an_attachment_that_was_changed_is_refused():
+    whole = bytearray(open(FILE, "rb").read())
+    whole[whole.index(b'"max_tokens"') + 3] ^= 1  # a letter for a letter: still JSON
+    path = WORK + "/attached.mcap"
+    open(path, "wb").write(whole)
+    p = tectum("replay", path, code=3)
+    check("%s: the checksum of attachment pipeline.json is wrong, at byte" % path in p.stderr, p.stderr)
+    check(len(p.stderr.splitlines()) == 1, p.stderr)
+
+
+@test
+def an_output_replaces_no_other_file():
+    path, few = WORK + "/replaced.lua", ["--random-weights", "1", "--size", "tiny", "--random-inputs", "1", "-n", "1"]
+    open(path, "wb").write(open(DEMO, "rb").read())
+    p = tectum("run", DEMO, *few, "--record", path, code=3)
+    check("%s: there is a file that is no recording" % path in p.stderr, p.stderr)
+    check(open(path, "rb").read() == open(DEMO, "rb").read())
+    path = WORK + "/replaced.mcap"
+    for _ in range(2):  # a recording replaces an older one
+        tectum("run", DEMO, *few, "--record", path)
+    was = open(path, "rb").read()
+    for words in (["trace", path, "-o", path], ["replay", path, "--diff", "--html", path]):
+        p = tectum(*words, code=None)
+        check(p.returncode == 3 and "is a recording, which this output does not replace" in p.stderr, words, p.stderr)
+        check(open(path, "rb").read() == was, words)
+    path = WORK + "/replaced.memory"
+    open(path, "wb").write(b"TECMEM1\0" + bytes(100))
+    p = tectum("trace", FILE, "-o", path, code=3)
+    check("is a memory's store, which this output does not replace" in p.stderr, p.stderr)
 
 
 @test

@@ -86,7 +86,7 @@ static enum tec_path_kind by_text(const char *path)
 
 /* By the first bytes: recordings and stores have a magic, here as graph/memory/log_open.c writes
  * it; tensors the length of a header, which is JSON. */
-static enum tec_path_kind by_magic(const char *path)
+enum tec_path_kind tec_path_content(const char *path)
 {
     uint8_t first[9];
     int fd;
@@ -122,7 +122,7 @@ enum tec_path_kind tec_path_kind(const char *path)
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
         if (ends_with(path, ends[i].end))
             return ends[i].kind;
-    enum tec_path_kind kind = by_magic(path);
+    enum tec_path_kind kind = tec_path_content(path);
     if (kind == TEC_PATH_UNKNOWN)
         kind = by_text(path);
     return kind == TEC_PATH_UNKNOWN && ends_with(path, ".lua") ? TEC_PATH_PIPELINE : kind;

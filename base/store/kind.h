@@ -25,6 +25,10 @@ enum tec_path_kind {
  * nothing is validated. */
 enum tec_path_kind tec_path_kind(const char *path);
 
+/* By the first bytes of a file alone: a recording (MCAP), a memory's store or tensors; else
+ * UNKNOWN. */
+enum tec_path_kind tec_path_content(const char *path);
+
 /* Whether a folder holds an adapter, adapter_config.json, and no model. */
 bool tec_path_is_adapter(const char *path);
 

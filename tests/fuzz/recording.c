@@ -141,7 +141,7 @@ static void read_frames(const char *path, struct tec_heap *heap)
             read_decided(&file, NULL);
         json_decref(json);
     }
-    bool any = tec_mcap_attachment(&file, "pipeline.json", &name);
+    bool any = tec_mcap_attachment(&file, "pipeline.json", &name, NULL) == TEC_OK && name.text;
     (void)any;
     tec_recorded_finish(&recorded);
     tec_mcap_read_close(&file);

@@ -225,15 +225,16 @@ bool tec_mcap_next(struct tec_mcap_reader *r, struct tec_mcap_message *message)
     }
 }
 
-bool tec_mcap_attachment(const struct tec_mcap_reader *r, const char *name,
-                         struct tec_mcap_name *data)
+enum tec_status tec_mcap_attachment(const struct tec_mcap_reader *r, const char *name,
+                                    struct tec_mcap_name *data, struct tec_error *err)
 {
     struct cursor file = {r->data + TEC_MCAP_MAGIC_BYTES, r->n - TEC_MCAP_MAGIC_BYTES, false};
+    *data = (struct tec_mcap_name){.text = NULL};
     for (;;) {
         uint64_t opcode = number(&file, 1), n = number(&file, 8);
         const uint8_t *at = take(&file, n);
         if (!at || opcode == TEC_MCAP_DATA_END)
-            return false;
+            return TEC_OK;
         struct cursor c = {at, (size_t)n, false};
         if (opcode != TEC_MCAP_ATTACHMENT)
             continue;
@@ -243,9 +244,14 @@ bool tec_mcap_attachment(const struct tec_mcap_reader *r, const char *name,
         name_of(&c);
         uint64_t bytes = number(&c, 8);
         const uint8_t *from = take(&c, bytes);
-        if (from && tec_mcap_is(called, name)) {
-            *data = (struct tec_mcap_name){(const char *)from, (size_t)bytes};
-            return true;
-        }
+        if (!from || !tec_mcap_is(called, name))
+            continue;
+        uint64_t crc = number(&c, 4); /* of the record up to here; 0: none was made */
+        if (crc && crc32_z(0, at, (size_t)(from - at) + (size_t)bytes) != crc)
+            return tec_fail(err, TEC_MALFORMED,
+                            "%s: the checksum of attachment %s is wrong, at byte %zu of %zu",
+                            r->path, name, (size_t)(at - r->data), r->n);
+        *data = (struct tec_mcap_name){(const char *)from, (size_t)bytes};
+        return TEC_OK;
     }
 }

@@ -56,9 +56,10 @@ struct tec_mcap_place {
 struct tec_mcap_place tec_mcap_tell(const struct tec_mcap_reader *r);
 void tec_mcap_seek(struct tec_mcap_reader *r, struct tec_mcap_place place);
 
-/* The attachment of that name; false: there is none. */
-bool tec_mcap_attachment(const struct tec_mcap_reader *r, const char *name,
-                         struct tec_mcap_name *data);
+/* The attachment of that name; data->text NULL: there is none. TEC_MALFORMED: its checksum is
+ * wrong. */
+enum tec_status tec_mcap_attachment(const struct tec_mcap_reader *r, const char *name,
+                                    struct tec_mcap_name *data, struct tec_error *err);
 
 /* Whether a name is this text. */
 bool tec_mcap_is(struct tec_mcap_name name, const char *text);

@@ -1,6 +1,7 @@
 /* mcap_write.c - writes MCAP files: records, chunks, and the index behind them. */
 #include "tools/record/mcap_write.h"
 
+#include "base/store/kind.h"
 #include "tools/record/mcap.h"
 
 #include <errno.h>
@@ -87,10 +88,25 @@ static void put_channel(struct tec_mcap_writer *w, int at, struct tec_buffer *in
 
 /* --- the file --------------------------------------------------------------------------------- */
 
+/* A new file, an empty one, or a recording in place of an older one: a path that was mistaken for
+ * another costs no pipeline, inputs or memory. */
+static enum tec_status judge(const char *path, struct tec_error *err)
+{
+    struct stat there;
+    if (stat(path, &there) != 0 || !S_ISREG(there.st_mode) || there.st_size == 0 ||
+        tec_path_content(path) == TEC_PATH_RECORDING)
+        return TEC_OK;
+    return tec_fail(err, TEC_IO,
+                    "%s: there is a file that is no recording, and a recording does "
+                    "not replace it; name another one",
+                    path);
+}
+
 /* A regular file alone: nothing that could make this thread wait for a reader. */
 static enum tec_status create(struct tec_mcap_writer *w, struct tec_error *err)
 {
     struct stat there;
+    TEC_TRY(judge(w->path, err));
     int fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
     if (fd < 0)
         return tec_fail(err, TEC_IO, "%s: %s", w->path, strerror(errno));

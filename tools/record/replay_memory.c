@@ -96,7 +96,7 @@ static enum tec_status take(struct tec_replay_source *s, struct tec_invocation *
     const char *state = json_string_value(json_object_get(json, "state"));
     const char *attachment = json_string_value(json_object_get(json, "attachment"));
     json_int_t session = json_integer_value(json_object_get(json, "session"));
-    struct tec_mcap_name data;
+    struct tec_mcap_name data = {.text = NULL};
     if (!memory || session < 0 || session >= TEC_MAX_SESSIONS || !hash_of(start.hash, state))
         return malformed(file, "a memory has a name, a session and a state", err);
     for (int i = 0; i < s->n_starts; i++)
@@ -104,7 +104,9 @@ static enum tec_status take(struct tec_replay_source *s, struct tec_invocation *
             return malformed(file, "it says of a memory twice what it began with", err);
     start.memory = tec_arena_strdup(call->arena, memory);
     start.session = (int)session;
-    if (attachment && tec_mcap_attachment(file, attachment, &data)) {
+    if (attachment)
+        TEC_TRY(tec_mcap_attachment(file, attachment, &data, err));
+    if (data.text) {
         if (data.n > *left)
             return malformed(file, "its attachments are larger than a recording holds", err);
         *left -= data.n;

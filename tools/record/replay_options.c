@@ -97,9 +97,11 @@ static enum tec_status write_files(struct tec_replay_source *s, const struct tec
 {
     struct tec_mcap_name pipeline, policy;
     TEC_TRY(make_folder(s, err));
-    if (!tec_mcap_attachment(file, "pipeline.json", &pipeline))
+    TEC_TRY(tec_mcap_attachment(file, "pipeline.json", &pipeline, err));
+    TEC_TRY(tec_mcap_attachment(file, "policy.lua", &policy, err));
+    if (!pipeline.text)
         return tec_fail(err, TEC_MALFORMED, "%s: it has no attachment pipeline.json", file->path);
-    if (tec_mcap_attachment(file, "policy.lua", &policy)) {
+    if (policy.text) {
         name_policy(s, json_string_value(json_object_get(about, "policy")));
         TEC_TRY(write_file(s->policy, policy, err));
     }

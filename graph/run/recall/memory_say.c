@@ -87,7 +87,7 @@ static void say_damage(struct tec_memory *m, const struct tec_memory_damage *d)
         snprintf(whose, sizeof whose, "segment '%s', ", d->segment);
     else if (d->serial)
         snprintf(whose, sizeof whose, "segment number %llu, ", (unsigned long long)d->serial);
-    tec_memory_say(m, "%.200s is damaged at byte %lld: %s%s (%lld bytes)", m->path,
+    tec_memory_say(m, "%.200s is damaged at byte %lld: %s%s (%lld bytes)", tec_memory_shown(m),
                    (long long)d->offset, whose, d->what, (long long)d->bytes);
 }
 

@@ -129,6 +129,6 @@ void tec_memory_retrained(void *memory, uint32_t segments)
     snprintf(line, sizeof line,
              "memory '%.32s': %.150s has keys and values of other weights of this model, or names "
              "none: those of %u segments are computed again; texts stay",
-             m->name, m->path, segments);
+             m->name, tec_memory_shown(m), segments);
     tell(m, line);
 }
