@@ -65,6 +65,7 @@ advice() {
     [ ! -e "$W/kept" ] || mv "$W/kept" "$W/m/$1"
 }
 advice $cpu/cpu0/cpufreq/scaling_governor powersave "cpupower frequency-set -g performance"
+advice proc/cpuinfo "flags		: fma avx2 avx512f amx_bf16" "round = \"bf16x2\""
 advice proc/loadavg "3.50 0 0" "3.5 of 4 processors busy"
 advice sys/fs/cgroup/cpu.max "150000 100000" "may use 1.5 processors"
 advice sys/kernel/mm/transparent_hugepage/enabled "always madvise [never]" "huge pages are off"

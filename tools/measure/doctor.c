@@ -57,12 +57,19 @@ static json_t *look_isa(struct doctor *d)
         "amx_bf16", "amx_int8", "asimd", "asimddp",  "i8mm",    "bf16",        "sve"};
     char flags[TEC_SYSTEM_LINE], *rest, *word;
     json_t *list = json_array();
+    bool tiles = false;
     if (!tec_system_line(flags, d->system, "/proc/cpuinfo", "flags"))
         tec_system_line(flags, d->system, "/proc/cpuinfo", "Features");
     for (word = strtok_r(flags, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-            if (strcmp(word, known[i]) == 0)
+            if (strcmp(word, known[i]) == 0) {
                 json_array_append_new(list, json_string(word));
+                tiles |= strcmp(word, "amx_bf16") == 0;
+            }
+    if (tiles)
+        advise(d, "this processor has a tile unit (AMX), which multiplies for bf16 models that say "
+                  "`round = \"bf16x2\"` (or --set model.round=bf16x2; doc/pipelines.md): frames "
+                  "that were measured took 0.4 to 0.6 of their time");
     return list;
 }
 
