@@ -18,6 +18,16 @@ const char *tec_file_type(mode_t mode)
                             : "no file of a known kind";
 }
 
+bool tec_file_is_recording(const unsigned char first[8])
+{
+    return memcmp(first, "\x89MCAP0\r\n", 8) == 0;
+}
+
+bool tec_file_is_memory(const unsigned char first[8])
+{
+    return memcmp(first, "TECMEM1\0", 8) == 0;
+}
+
 enum tec_status tec_file_open_regular(int *fd, struct stat *st, const char *path,
                                       struct tec_error *err)
 {

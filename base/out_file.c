@@ -2,7 +2,6 @@
 #include "base/out_file.h"
 
 #include "base/file_kind.h"
-#include "base/store/kind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -143,11 +142,18 @@ static enum tec_status open_beside(struct tec_out_file *out, const struct stat *
  */
 static enum tec_status judge_content(const char *path, struct tec_error *err)
 {
-    enum tec_path_kind kind = tec_path_content(path);
-    if (kind != TEC_PATH_MEMORY && kind != TEC_PATH_RECORDING)
+    unsigned char first[8] = {0};
+    struct stat st;
+    int fd;
+    if (tec_file_open_regular(&fd, &st, path, NULL) != TEC_OK)
+        return TEC_OK; /* who writes will see why */
+    bool read = pread(fd, first, sizeof first, 0) == (ssize_t)sizeof first;
+    close(fd);
+    bool recording = read && tec_file_is_recording(first);
+    if (!recording && !(read && tec_file_is_memory(first)))
         return TEC_OK;
     return tec_fail(err, TEC_IO, "%s: is %s, which this output does not replace; name another file",
-                    path, tec_path_kind_text(kind));
+                    path, recording ? "a recording" : "a memory's store");
 }
 
 /* May this be written to? *there: it exists, and `st` is filled. */

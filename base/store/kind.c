@@ -2,6 +2,7 @@
  * can name it. */
 #include "base/store/kind.h"
 
+#include "base/file_kind.h"
 #include "base/store/file.h"
 
 #include <stdbool.h>
@@ -84,8 +85,8 @@ static enum tec_path_kind by_text(const char *path)
     return kind;
 }
 
-/* By the first bytes: recordings and stores have a magic, here as graph/memory/log_open.c writes
- * it; tensors the length of a header, which is JSON. */
+/* By the first bytes: recordings and stores have a magic, tensors the length of a header, which is
+ * JSON. */
 enum tec_path_kind tec_path_content(const char *path)
 {
     uint8_t first[9];
@@ -99,8 +100,8 @@ enum tec_path_kind tec_path_content(const char *path)
     for (int i = 7; read && i >= 0; i--)
         header = header << 8 | first[i];
     return !read                                                  ? TEC_PATH_UNKNOWN
-           : memcmp(first, "\x89MCAP0\r\n", 8) == 0               ? TEC_PATH_RECORDING
-           : memcmp(first, "TECMEM1\0", 8) == 0                   ? TEC_PATH_MEMORY
+           : tec_file_is_recording(first)                         ? TEC_PATH_RECORDING
+           : tec_file_is_memory(first)                            ? TEC_PATH_MEMORY
            : first[8] == '{' && header <= bytes - 8 && header > 1 ? TEC_PATH_SAFETENSORS
                                                                   : TEC_PATH_UNKNOWN;
 }
