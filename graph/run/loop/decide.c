@@ -4,7 +4,7 @@
 #include "graph/run/loop/state_texts.h"
 #include "graph/run/loop/tell.h"
 
-#include <stdio.h>
+#include <string.h>
 
 static bool runs(const struct tec_loop *l, int row)
 {
@@ -133,7 +133,9 @@ void tec_loop_plan(struct tec_loop *l)
             tec_decision_copy(&l->decision, &l->scratch, nodes);
         }
     }
-    snprintf(l->record.policy, sizeof l->record.policy, "%s", tec_planner_name(&l->o.planner));
+    const char *name = tec_planner_name(&l->o.planner);
+    if (!memccpy(l->record.policy, name, '\0', sizeof l->record.policy))
+        l->record.policy[sizeof l->record.policy - 1] = '\0';
     l->record.snapped = l->decision.snapped;
     order_launches(l);
     tell_plan(l);
