@@ -21,7 +21,7 @@ static struct name name_of(const char *path)
     struct tec_tensors *t = NULL;
     struct name name = {{0, 0}};
     REQUIRE(tec_tensors_open(&t, path, &heap, NULL) == TEC_OK);
-    CHECK(tec_tensors_content(t, name.of, &heap, NULL) == TEC_OK);
+    CHECK(tec_tensors_content(t, TEC_CONTENT_WHOLE, name.of, &heap, NULL) == TEC_OK);
     tec_tensors_close(t);
     return name;
 }

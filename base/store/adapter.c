@@ -427,10 +427,10 @@ uint64_t tec_adapter_identity(const struct tec_adapter *a)
     return add_changes(a, tec_tensors_identity(a->tensors));
 }
 
-enum tec_status tec_adapter_content(const struct tec_adapter *a, uint64_t out[2],
+enum tec_status tec_adapter_content(const struct tec_adapter *a, uint64_t whole, uint64_t out[2],
                                     struct tec_error *err)
 {
-    TEC_TRY(tec_tensors_content(a->tensors, out, a->heap, err));
+    TEC_TRY(tec_tensors_content(a->tensors, whole, out, a->heap, err));
     out[0] = add_changes(a, out[0]);
     return TEC_OK;
 }

@@ -40,7 +40,7 @@ bool tec_adapter_changes(const struct tec_adapter *a, const char *name);
 uint64_t tec_adapter_identity(const struct tec_adapter *a);
 
 /* The same by what is in the tensors (tec_tensors_content): a copy is the same adapter. */
-enum tec_status tec_adapter_content(const struct tec_adapter *a, uint64_t out[2],
+enum tec_status tec_adapter_content(const struct tec_adapter *a, uint64_t whole, uint64_t out[2],
                                     struct tec_error *err);
 
 /* For reports: the folder, how many tensors it changes and replaces, and the largest rank. */

@@ -428,9 +428,9 @@ enum tec_status tec_checkpoint_content(const struct tec_checkpoint *c, char text
 {
     uint64_t of[4] = {0};
     if (c->tensors)
-        TEC_TRY(tec_tensors_content(c->tensors, of, c->heap, err));
+        TEC_TRY(tec_tensors_content(c->tensors, TEC_CONTENT_WHOLE, of, c->heap, err));
     if (c->adapter)
-        TEC_TRY(tec_adapter_content(c->adapter, of + 2, err));
+        TEC_TRY(tec_adapter_content(c->adapter, TEC_CONTENT_WHOLE, of + 2, err));
     tec_tensors_hash_text(XXH3_128bits(of, sizeof of), text);
     return TEC_OK;
 }

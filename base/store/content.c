@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-enum { WHOLE = 64 << 20, PART = 4096, PARTS = 3, ROOM = 1 << 18 };
+enum { PART = 4096, PARTS = 3, ROOM = 1 << 18 };
 
 /* Of one tensor, what is hashed: part `at` of n. A tensor that is not larger than its parts, or one
  * of a set that is small, is hashed as a whole. */
@@ -16,9 +16,10 @@ struct parts {
     uint64_t step;  /* from one to the next; the last ends with the tensor */
 };
 
-static struct parts parts_of(const struct tec_tensors *t, const struct tec_stored *stored)
+static struct parts parts_of(const struct tec_tensors *t, uint64_t whole,
+                             const struct tec_stored *stored)
 {
-    if (t->bytes <= WHOLE || stored->bytes <= (uint64_t)PART * PARTS)
+    if (t->bytes <= whole || stored->bytes <= (uint64_t)PART * PARTS)
         return (struct parts){1, stored->bytes, 0};
     return (struct parts){PARTS, PART, (stored->bytes - PART) / (PARTS - 1)};
 }
@@ -29,11 +30,11 @@ static uint64_t begin_of(const struct parts *p, const struct tec_stored *stored,
 }
 
 /* The disk is told all that is read, so that it is not waited for once a part. */
-static void announce(const struct tec_tensors *t)
+static void announce(const struct tec_tensors *t, uint64_t whole)
 {
     for (size_t i = 0; i < t->n; i++) {
         const struct tec_stored *stored = t->by_name[i];
-        const struct parts p = parts_of(t, stored);
+        const struct parts p = parts_of(t, whole, stored);
         for (int at = 0; at < p.n && p.bytes; at++)
             (void)posix_fadvise(t->files[stored->file].fd,
                                 (off_t)(stored->begin + begin_of(&p, stored, at)), (off_t)p.bytes,
@@ -41,11 +42,11 @@ static void announce(const struct tec_tensors *t)
     }
 }
 
-static enum tec_status add_data(XXH3_state_t *hash, const struct tec_tensors *t,
+static enum tec_status add_data(XXH3_state_t *hash, const struct tec_tensors *t, uint64_t whole,
                                 const struct tec_stored *stored, unsigned char *buffer,
                                 struct tec_error *err)
 {
-    const struct parts p = parts_of(t, stored);
+    const struct parts p = parts_of(t, whole, stored);
     for (int at = 0; at < p.n; at++) {
         uint64_t from = begin_of(&p, stored, at), end = from + p.bytes;
         while (from < end) {
@@ -58,7 +59,7 @@ static enum tec_status add_data(XXH3_state_t *hash, const struct tec_tensors *t,
     return TEC_OK;
 }
 
-static enum tec_status add(XXH3_state_t *hash, const struct tec_tensors *t,
+static enum tec_status add(XXH3_state_t *hash, const struct tec_tensors *t, uint64_t whole,
                            const struct tec_stored *stored, unsigned char *buffer,
                            struct tec_error *err)
 {
@@ -69,10 +70,10 @@ static enum tec_status add(XXH3_state_t *hash, const struct tec_tensors *t,
     XXH3_128bits_update(hash, stored->name, strlen(stored->name) + 1);
     XXH3_128bits_update(hash, dtype, strlen(dtype) + 1);
     XXH3_128bits_update(hash, form, sizeof form);
-    return add_data(hash, t, stored, buffer, err);
+    return add_data(hash, t, whole, stored, buffer, err);
 }
 
-enum tec_status tec_tensors_content(const struct tec_tensors *t, uint64_t out[2],
+enum tec_status tec_tensors_content(const struct tec_tensors *t, uint64_t whole, uint64_t out[2],
                                     struct tec_heap *heap, struct tec_error *err)
 {
     unsigned char *buffer = tec_heap_get(heap, ROOM);
@@ -81,10 +82,10 @@ enum tec_status tec_tensors_content(const struct tec_tensors *t, uint64_t out[2]
         buffer && hash ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory to name tensors");
     if (status == TEC_OK) {
         XXH3_128bits_reset(hash);
-        announce(t);
+        announce(t, whole);
     }
     for (size_t i = 0; status == TEC_OK && i < t->n; i++)
-        status = add(hash, t, t->by_name[i], buffer, err);
+        status = add(hash, t, whole, t->by_name[i], buffer, err);
     if (status == TEC_OK) {
         XXH128_hash_t all = XXH3_128bits_digest(hash);
         out[0] = all.low64;

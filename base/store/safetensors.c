@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DIGEST_BYTES = 1 << 18 };
-
 static enum tec_status no_memory(const char *path, struct tec_error *err)
 {
     return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its list of tensors", path);
@@ -286,40 +284,6 @@ uint64_t tec_tensors_bytes(const struct tec_tensors *t)
 void tec_tensors_hash(const struct tec_tensors *t, char text[TEC_HASH_TEXT])
 {
     tec_tensors_hash_text(t->hash, text);
-}
-
-static enum tec_status digest_add(XXH3_state_t *hash, const struct tec_tensors_file *f,
-                                  unsigned char *buffer, struct tec_error *err)
-{
-    for (uint64_t at = 0; at < f->bytes;) {
-        size_t n = f->bytes - at < DIGEST_BYTES ? (size_t)(f->bytes - at) : DIGEST_BYTES;
-        TEC_TRY(tec_path_read(f->fd, f->path, at, buffer, n, err));
-        XXH3_128bits_update(hash, buffer, n);
-        at += n;
-    }
-    return TEC_OK;
-}
-
-enum tec_status tec_tensors_digest(const struct tec_tensors *t, uint64_t out[2],
-                                   struct tec_heap *heap, struct tec_error *err)
-{
-    unsigned char *buffer = tec_heap_get(heap, DIGEST_BYTES);
-    XXH3_state_t *hash = XXH3_createState();
-    enum tec_status status = TEC_OK;
-    if (!buffer || !hash)
-        status = tec_fail(err, TEC_NO_MEMORY, "no memory to read tensors");
-    if (status == TEC_OK)
-        XXH3_128bits_reset(hash);
-    for (int i = 0; status == TEC_OK && i < t->n_files; i++)
-        status = digest_add(hash, &t->files[i], buffer, err);
-    if (status == TEC_OK) {
-        XXH128_hash_t all = XXH3_128bits_digest(hash);
-        out[0] = all.low64;
-        out[1] = all.high64;
-    }
-    XXH3_freeState(hash);
-    tec_heap_put(heap, buffer);
-    return status;
 }
 
 uint64_t tec_tensors_identity(const struct tec_tensors *t)

@@ -63,17 +63,15 @@ uint64_t tec_tensors_bytes(const struct tec_tensors *t);
  * headers, whatever the names of the files. It does not cover the data. */
 void tec_tensors_hash(const struct tec_tensors *t, char text[TEC_HASH_TEXT]);
 
-/* XXH3-128 over all bytes of all files, in order: the data, too. Reads them all, through a buffer
- * of `heap`. TEC_IO, TEC_NO_MEMORY. */
-enum tec_status tec_tensors_digest(const struct tec_tensors *t, uint64_t out[2],
-                                   struct tec_heap *heap, struct tec_error *err);
+enum { TEC_CONTENT_WHOLE = 64 << 20 }; /* of a model, whose start must not wait for more */
 
 /* XXH3-128 over names, dtypes, shapes and data in the order of names: the same for the same
- * tensors, in however many files, in whatever order and with whatever metadata. Of more than 64 MiB
- * in all it has the first, the middle and the last 4 KiB of each tensor, else every byte: training
- * changes practically every tensor everywhere, but a change that leaves all those parts as they
- * were is not seen. Reads no more than that, through a buffer of `heap`. TEC_IO, TEC_NO_MEMORY. */
-enum tec_status tec_tensors_content(const struct tec_tensors *t, uint64_t out[2],
+ * tensors, in however many files, in whatever order and with whatever metadata. Of more than
+ * `whole` bytes in all it has the first, the middle and the last 4 KiB of each tensor, else every
+ * byte: training changes practically every tensor everywhere, but a change that leaves all those
+ * parts as they were is not seen. Reads no more than that, through a buffer of `heap`. TEC_IO,
+ * TEC_NO_MEMORY. */
+enum tec_status tec_tensors_content(const struct tec_tensors *t, uint64_t whole, uint64_t out[2],
                                     struct tec_heap *heap, struct tec_error *err);
 
 /* A hash of which files these are, taken from their headers, and size, time of last change and

@@ -82,11 +82,11 @@ enum tec_status tec_encoder_identity(const struct tec_encoder *e, uint64_t id[2]
     const struct tec_encoder_directory *d = &e->directory;
     uint64_t tensors[2] = {0, 0}, adapter[2] = {0, 0};
     id[0] = id[1] = 0;
-    TEC_TRY(tec_tensors_digest(c->tensors, tensors, e->heap, err));
+    TEC_TRY(tec_tensors_content(c->tensors, UINT64_MAX, tensors, e->heap, err));
     add_text(id, "vectors of a sentence encoder");
     add(id, tensors, sizeof tensors);
     if (c->adapter)
-        TEC_TRY(tec_adapter_content(c->adapter, adapter, err));
+        TEC_TRY(tec_adapter_content(c->adapter, UINT64_MAX, adapter, err));
     const uint64_t of[] = {e->model->identity, adapter[0] ^ adapter[1], (uint64_t)e->tokens,
                            e->options.bf16};
     add(id, of, sizeof of);
