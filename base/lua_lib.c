@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { MAX_STRING_KEYS = 256, MAX_FORMAT = 128, MAX_FORMATTED = 1024 };
-enum { MAX_NUMERAL = 200, SCAN_WORK = 50 };
+enum { SCAN_WORK = 50 };
 
 static const char names_key = 'n'; /* its address is the key in the registry */
 
@@ -160,14 +160,6 @@ static int lib_tostring(lua_State *L)
     return 1;
 }
 
-void tec_lua_check_numeral(lua_State *L, int arg)
-{
-    if (lua_type(L, arg) == LUA_TSTRING && lua_rawlen(L, arg) > MAX_NUMERAL)
-        luaL_argerror(L, arg, "a numeral of more than 200 bytes");
-}
-
-/* Call the function of Lua's math library that is the upvalue, with bounded numerals and work
- * charged. */
 static int lib_math(lua_State *L)
 {
     int n = lua_gettop(L);
@@ -195,13 +187,13 @@ static int lib_select(lua_State *L)
     return n - (int)i;
 }
 
-/* tonumber, for which texts longer than MAX_NUMERAL are not numbers. The upvalue is Lua's
+/* tonumber, for which texts longer than TEC_LUA_NUMERAL are not numbers. The upvalue is Lua's
  * tonumber. */
 static int lib_tonumber(lua_State *L)
 {
     tec_lua_check_numeral(L, 2);
     tec_lua_charge(L, 1);
-    if (lua_type(L, 1) != LUA_TSTRING || lua_rawlen(L, 1) <= MAX_NUMERAL)
+    if (lua_type(L, 1) != LUA_TSTRING || lua_rawlen(L, 1) <= TEC_LUA_NUMERAL)
         return lua_tocfunction(L, lua_upvalueindex(1))(L);
     lua_pushnil(L);
     return 1;

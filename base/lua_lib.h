@@ -38,6 +38,12 @@ struct tec_lua {
 /* The owner of a state. */
 struct tec_lua *tec_lua_of(lua_State *L);
 
+/* A lua_Alloc whose `ud` is the state's owner: NULL where the limits forbid a block. */
+void *tec_lua_allocate(void *ud, void *p, size_t osize, size_t nsize);
+
+/* A call that is in no other one begins: nothing is used yet, and its time runs. */
+void tec_lua_begin(struct tec_lua *lua);
+
 /* For C functions that scripts call. Both raise when the budget of the running call is used up;
  * charge also counts `n` instructions for work done in C. */
 void tec_lua_check(lua_State *L);
@@ -46,7 +52,9 @@ void tec_lua_charge(lua_State *L, int64_t n);
 /* C function, to be called protected: builds the environment and makes it the globals. */
 int tec_lua_open(lua_State *L);
 
-/* Raises when argument `arg` is a text of more than 200 bytes: texts of any length pass for
+enum { TEC_LUA_NUMERAL = 200 };
+
+/* Raises when argument `arg` is a text of more than TEC_LUA_NUMERAL bytes: texts of any length pass for
  * numbers, and reading them takes as long as they are. */
 void tec_lua_check_numeral(lua_State *L, int arg);
 
