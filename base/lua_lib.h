@@ -54,8 +54,8 @@ int tec_lua_open(lua_State *L);
 
 enum { TEC_LUA_NUMERAL = 200 };
 
-/* Raises when argument `arg` is a text of more than TEC_LUA_NUMERAL bytes: texts of any length pass for
- * numbers, and reading them takes as long as they are. */
+/* Raises when argument `arg` is a text of more than TEC_LUA_NUMERAL bytes: texts of any length pass
+ * for numbers, and reading them takes as long as they are. */
 void tec_lua_check_numeral(lua_State *L, int arg);
 
 /* Push a table with insert, remove and sort. */

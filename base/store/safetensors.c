@@ -1,5 +1,4 @@
-/* safetensors.c - opens safetensors files and folders of them; lists, finds and reads their
- * tensors. */
+/* safetensors.c - the files of a set of tensors: adds, lists, finds and reads them. */
 #include "base/store/safetensors.h"
 
 #include "base/store/file.h"
@@ -10,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum tec_status no_memory(const char *path, struct tec_error *err)
+enum tec_status tec_tensors_no_memory(const char *path, struct tec_error *err)
 {
     return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its list of tensors", path);
 }
@@ -48,7 +47,7 @@ static enum tec_status read_header(struct tec_tensors *t, struct tec_tensors_fil
     TEC_TRY(header_length(f, &length, err));
     void *json = tec_heap_get(t->heap, (size_t)length);
     if (!json)
-        return no_memory(f->path, err);
+        return tec_tensors_no_memory(f->path, err);
     enum tec_status status = tec_path_read(f->fd, f->path, 8, json, (size_t)length, err);
     if (status == TEC_OK) {
         status = tec_header_parse(&f->header, json, (size_t)length, f->bytes, &t->arena, err);
@@ -72,7 +71,7 @@ enum tec_status tec_tensors_add(struct tec_tensors *t, const char *path, struct 
     struct tec_tensors_file *f = &t->files[t->n_files];
     f->path = tec_arena_strdup(&t->arena, path);
     if (!f->path)
-        return no_memory(path, err);
+        return tec_tensors_no_memory(path, err);
     TEC_TRY(tec_path_open(f->path, &f->fd, &f->bytes, err));
     t->n_files++;
     TEC_TRY(read_header(t, f, err));
@@ -90,65 +89,11 @@ enum tec_status tec_tensors_sort(struct tec_tensors *t, struct tec_error *err)
 {
     t->by_name = TEC_NEW(&t->arena, t->n, struct tec_stored *);
     if (!t->by_name)
-        return no_memory(t->files[0].path, err);
+        return tec_tensors_no_memory(t->files[0].path, err);
     for (size_t i = 0; i < t->n; i++)
         t->by_name[i] = &t->tensors[i];
     qsort(t->by_name, t->n, sizeof(void *), compare);
     return TEC_OK;
-}
-
-static enum tec_status add_file(struct tec_tensors *t, const char *path, struct tec_error *err)
-{
-    t->files = TEC_NEW(&t->arena, 1, struct tec_tensors_file);
-    if (!t->files)
-        return no_memory(path, err);
-    TEC_TRY(tec_tensors_add(t, path, err));
-    t->tensors = t->files[0].header.tensors;
-    t->n = t->files[0].header.n_tensors;
-    return TEC_OK;
-}
-
-static enum tec_status add_directory(struct tec_tensors *t, const char *dir, struct tec_error *err)
-{
-    const char *index = tec_arena_printf(&t->arena, "%s/model.safetensors.index.json", dir);
-    const char *single = tec_arena_printf(&t->arena, "%s/model.safetensors", dir);
-    if (!index || !single)
-        return no_memory(dir, err);
-    if (access(index, F_OK) == 0)
-        return tec_tensors_add_shards(t, dir, index, err);
-    if (access(single, F_OK) == 0)
-        return add_file(t, single, err);
-    return tec_fail(err, TEC_NOT_FOUND,
-                    "%s: holds neither model.safetensors nor model.safetensors.index.json", dir);
-}
-
-static enum tec_status open_into(struct tec_tensors *t, const char *path, struct tec_error *err)
-{
-    struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        TEC_TRY(add_directory(t, path, err));
-    else
-        TEC_TRY(add_file(t, path, err));
-    for (size_t i = 0; i < t->n; i++)
-        t->bytes += t->tensors[i].bytes;
-    return tec_tensors_sort(t, err);
-}
-
-enum tec_status tec_tensors_open(struct tec_tensors **out, const char *path, struct tec_heap *heap,
-                                 struct tec_error *err)
-{
-    struct tec_tensors *t = tec_heap_get(heap, sizeof *t);
-    *out = NULL;
-    if (!t)
-        return no_memory(path, err);
-    t->heap = heap;
-    tec_arena_init(&t->arena, heap);
-    enum tec_status status = open_into(t, path, err);
-    if (status == TEC_OK)
-        *out = t;
-    else
-        tec_tensors_close(t);
-    return status;
 }
 
 static enum tec_status grow(struct tec_tensors *t, const char *path, struct tec_error *err)
@@ -156,7 +101,7 @@ static enum tec_status grow(struct tec_tensors *t, const char *path, struct tec_
     struct tec_tensors_file *files =
         TEC_NEW(&t->arena, (size_t)t->n_files + 1, struct tec_tensors_file);
     if (!files)
-        return no_memory(path, err);
+        return tec_tensors_no_memory(path, err);
     memcpy(files, t->files, (size_t)t->n_files * sizeof *files);
     t->files = files;
     return TEC_OK;
@@ -170,7 +115,7 @@ enum tec_status tec_tensors_join(struct tec_tensors *t, const char *path, const 
     const struct tec_header *header = &t->files[t->n_files - 1].header;
     struct tec_stored *all = TEC_NEW(&t->arena, t->n + header->n_tensors + 1, struct tec_stored);
     if (!all)
-        return no_memory(path, err);
+        return tec_tensors_no_memory(path, err);
     if (t->n)
         memcpy(all, t->tensors, t->n * sizeof *all);
     for (size_t i = 0; i < header->n_tensors; i++) {
@@ -178,7 +123,7 @@ enum tec_status tec_tensors_join(struct tec_tensors *t, const char *path, const 
         *s = header->tensors[i];
         s->name = tec_arena_printf(&t->arena, "%s%s", prefix, s->name);
         if (!s->name)
-            return no_memory(path, err);
+            return tec_tensors_no_memory(path, err);
         if (tec_tensors_find(t, s->name))
             return tec_fail(err, TEC_MALFORMED, "%s: tensor '%.80s' is there already", path,
                             s->name);

@@ -41,6 +41,9 @@ bool tec_tensors_is_plain(const char *name);
 /* A hash as 32 hexadecimal digits. */
 void tec_tensors_hash_text(XXH128_hash_t hash, char text[TEC_HASH_TEXT]);
 
+/* The message where there is no memory for what file `path` lists. */
+enum tec_status tec_tensors_no_memory(const char *path, struct tec_error *err);
+
 /* Sort tensors into by_name. */
 enum tec_status tec_tensors_sort(struct tec_tensors *t, struct tec_error *err);
 
