@@ -225,21 +225,7 @@ void tec_device_fetch(struct tec_device *device, void *to, const void *from, siz
         tec_device_download(device, TEC_STREAM_MAIN, to, from, size);
 }
 
-/* --- replays --------------------------------------------------------------------------------- */
-
-void tec_device_replay(struct tec_device *device, const struct tec_capture *capture,
-                       struct tec_replay *replay)
-{
-    memset(replay->mark_ns, 0, sizeof replay->mark_ns);
-    replay->status = TEC_OK;
-    if (replay->samples && tec_device_sample(device, capture, replay)) {
-        tec_device_renew(device, capture, replay); /* commands were run, and some of them twice */
-        return;
-    }
-    if (replay->samples)
-        tec_device_choose_lanes(device, capture, replay);
-    device->kind->replay(device, capture, replay);
-}
+/* --- tables, and work of others -------------------------------------------------------------- */
 
 void tec_device_renew(struct tec_device *device, const struct tec_capture *capture,
                       const struct tec_replay *replay)

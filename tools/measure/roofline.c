@@ -9,14 +9,6 @@
 
 #include <string.h>
 
-const struct tec_peak tec_peaks[] = {
-#define PEAK(name, title, bf16, f32, memory, boundary, ...) \
-    {#name, title, bf16, f32, memory, boundary, {__VA_ARGS__}, NULL},
-#include "tools/measure/peaks.def"
-};
-const int tec_n_peaks = sizeof tec_peaks / sizeof tec_peaks[0];
-_Static_assert(sizeof tec_peaks / sizeof tec_peaks[0] <= TEC_MAX_PEAKS, "room for all machines");
-
 const char *const tec_bound_names[TEC_BOUNDS] = {"products", "one_term", "two_term"};
 
 static double larger(double a, double b)

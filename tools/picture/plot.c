@@ -31,8 +31,6 @@ static const char css[] =
     ".h0{fill:#f7fbff}.h1{fill:#deebf7}.h2{fill:#c6dbef}.h3{fill:#9ecae1}.h4{fill:#6baed6}\n"
     ".h5{fill:#4292c6}.h6{fill:#2171b5}.h7{fill:#08519c}.h8{fill:#08306b}\n";
 
-const char *const tec_plot_classes[TEC_PLOT_COLORS] = {"c0", "c1", "c2", "c3", "c4", "c5"};
-
 static enum tec_status check_panel(const struct tec_plot_panel *p, struct tec_error *err)
 {
     const char *title = p->title ? p->title : "(untitled)";

@@ -6,6 +6,8 @@
 
 enum { LEFT = 46, RIGHT = 12, TOP = 34, BOTTOM = 52, SHADES = 9 };
 
+const char *const tec_plot_classes[TEC_PLOT_COLORS] = {"c0", "c1", "c2", "c3", "c4", "c5"};
+
 /* The area in which values are drawn. */
 struct area {
     double x, y, w, h, top; /* top: the value at y */
