@@ -173,6 +173,19 @@ check "it is in the status of a server" grep -q '"memory": *{"stored": *1, *"dam
 check "and in its summary" grep -q '"memory":{"stored":1,"damaged":{"records":1' "$W/out"
 check "which is said in words" grep -q "$W/spoilt2: 1 damaged part could not be used, the first at byte [0-9]* (cup: " "$W/err"
 
+# A file that was cut with its first page or within it has no text left, which is said.
+for bytes in 0 5 2000 4095 4096; do
+    head -c $bytes "$W/m" >"$W/cut"
+    tell cut --input goal=find:fork
+    check "cut after $bytes bytes: the run goes on without texts" test $? -eq 0 -a "$(counts)" = "0 remembered, 0 in the prompt;"
+    check "which one line says" grep -q "^tectum run: memory 'mem': $W/cut \(is empty\|ends within its first page, after $bytes bytes of 4096: it was cut, or its making was\|ends behind its first page: it was cut there, or no text was ever written to it\); it begins without texts$" "$W/err"
+    check "and no other" test "$(wc -l <"$W/err")" -eq 1
+    tell cut --input goal=find:fork
+    check "once" test ! -s "$W/err"
+done
+tell fresh --input goal=find:fork
+check "nothing is said of a file that was not there" test ! -s "$W/err"
+
 # Everything computed anew: the ids are those of the whole text, the answers those of the whole prompt.
 if command -v python3 >/dev/null 2>&1; then
     cat >"$W/ask.py" <<'END'

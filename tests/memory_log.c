@@ -114,7 +114,7 @@ static enum tec_status open_state(struct tec_log **log, struct state *s,
                                   struct tec_error *err)
 {
     static const struct tec_log_options none = {0};
-    const struct tec_log_visitor visitor = {s, on_record, on_damage, NULL, false, false};
+    const struct tec_log_visitor visitor = {.user = s, .record = on_record, .damage = on_damage};
     memset(s, 0, sizeof *s);
     return tec_log_open(log, path, &key, options ? options : &none, &visitor, heap, err);
 }
@@ -422,7 +422,7 @@ TEST(the_file_of_another_is_refused_and_left_alone)
     struct tec_error err;
     struct state s;
     const struct tec_log_options options = {0};
-    const struct tec_log_visitor visitor = {&s, on_record, on_damage, NULL, false, false};
+    const struct tec_log_visitor visitor = {.user = &s, .record = on_record, .damage = on_damage};
     make_path();
     int64_t bytes = write_file(5, &heap);
     struct tec_log_key other[6] = {key, key, key, key, key, key};

@@ -108,6 +108,9 @@ struct tec_log_visitor {
                               struct tec_error *err);
     void (*damage)(void *user, const struct tec_log_damage *damage); /* may be NULL */
     void (*made)(void *user, const char *folder); /* that was not there yet; may be NULL */
+    /* The file was there and ends with its first page or within it, after `bytes`: it begins
+     * without a record. May be NULL. */
+    void (*empty)(void *user, int64_t bytes);
     bool renews; /* vectors of another encoder or width are no reason to refuse a file: the visitor
                   * makes them anew, and writes the file anew before anything is appended */
     bool recomputes; /* nor are keys and values of other weights of the model: the visitor uses none
@@ -163,8 +166,9 @@ enum tec_status tec_log_sync_end(struct tec_log *log, const struct tec_log_synci
                                  struct tec_error *err);
 
 /* An orderly end: everything is made durable, then `clock` (of type CLOCK) is appended and made
- * durable too, unless the file ends with one already. Whatever is not whole before it at the next
- * open is damage, never a torn end. Before tec_log_close; the log may go on. */
+ * durable too, unless the file ends with one already: so one that holds nothing else was not cut.
+ * Whatever is not whole before it at the next open is damage, never a torn end. Before
+ * tec_log_close; the log may go on. */
 enum tec_status tec_log_end(struct tec_log *log, struct tec_log_record *clock,
                             struct tec_error *err);
 

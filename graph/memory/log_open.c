@@ -285,11 +285,16 @@ static bool torn_creation(struct tec_log *log, int64_t size)
     return memcmp(page, magic, n) == 0;
 }
 
-static enum tec_status take(struct tec_log *log, int64_t size,
+/* `there`: it was before it was opened, so that one without a record was cut, or is that of a
+ * program that ended before it had written any. */
+static enum tec_status take(struct tec_log *log, int64_t size, bool there,
                             const struct tec_log_visitor *visitor, struct tec_error *err)
 {
     struct tec_log_header h;
-    if (torn_creation(log, size))
+    bool torn = torn_creation(log, size);
+    if (there && (torn || size == TEC_LOG_HEADER) && visitor->empty)
+        visitor->empty(visitor->user, size);
+    if (torn)
         return begin(log, err);
     if (size < TEC_LOG_HEADER)
         return no_store(log->path, err);
@@ -384,10 +389,11 @@ enum tec_status tec_log_open(struct tec_log **out, const char *path, const struc
     if (!log)
         return tec_fail(err, why.status, "%s", why.message);
     enum tec_status status = make_folders(log->path, visitor, err);
+    bool there = access(log->path, F_OK) == 0;
     if (status == TEC_OK)
         status = open_locked(log, O_CREAT, &size, err);
     if (status == TEC_OK)
-        status = take(log, size, visitor, err);
+        status = take(log, size, there, visitor, err);
     if (status != TEC_OK) {
         tec_log_close(log);
         return status;

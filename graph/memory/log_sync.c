@@ -92,7 +92,7 @@ enum tec_status tec_log_end(struct tec_log *log, struct tec_log_record *clock,
                             struct tec_error *err)
 {
     TEC_TRY(tec_log_sync(log, err));
-    if (log->ended || log->read_only || log->sequence == 0)
+    if (log->ended || log->read_only)
         return TEC_OK;
     TEC_TRY(tec_log_append(log, clock, err)); /* its head says that all before it is durable */
     TEC_TRY(tec_log_sync(log, err));

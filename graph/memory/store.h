@@ -79,6 +79,7 @@ struct tec_store_options {
      * thread that reads, also under the store's lock: must not call the store. */
     void (*damage)(void *user, const struct tec_log_damage *damage);
     void (*made)(void *user, const char *folder); /* of the file, while it is opened */
+    void (*empty)(void *user, int64_t bytes);     /* so much of it is there, and no text (log.h) */
     /* The vector of a text, [key.dim]. Where the file has vectors of another encoder than
      * key.encoder, of one that is not known, or of another width, those of all texts are made anew
      * while it is opened, and the file is written anew before that returns; groups, keys and values

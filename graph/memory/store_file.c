@@ -138,10 +138,22 @@ static void on_made(void *user, const char *folder)
         s->options.made(s->options.user, folder);
 }
 
+static void on_empty(void *user, int64_t bytes)
+{
+    const struct tec_store *s = user;
+    if (s->options.empty)
+        s->options.empty(s->options.user, bytes);
+}
+
 enum tec_status tec_store_replay(struct tec_store *s, struct tec_error *err)
 {
-    const struct tec_log_visitor visitor = {s,       on_record,        on_damage,
-                                            on_made, s->options.embed, true};
+    const struct tec_log_visitor visitor = {.user = s,
+                                            .record = on_record,
+                                            .damage = on_damage,
+                                            .made = on_made,
+                                            .empty = on_empty,
+                                            .renews = s->options.embed,
+                                            .recomputes = true};
     s->compact_at = LOOK_FROM;
     TEC_TRY(tec_log_open(&s->log, s->options.path, &s->options.key, &s->options.log, &visitor,
                          s->heap, err));
@@ -153,7 +165,8 @@ enum tec_status tec_store_replay(struct tec_store *s, struct tec_error *err)
 
 enum tec_status tec_store_begin(struct tec_store *s, struct tec_error *err)
 {
-    const struct tec_log_visitor visitor = {s, on_record, on_damage, NULL, true, true};
+    const struct tec_log_visitor visitor = {
+        .user = s, .record = on_record, .damage = on_damage, .renews = true, .recomputes = true};
     return tec_log_read(s->options.begins, &s->options.key, &s->was, &s->was_dim, &visitor, s->heap,
                         err);
 }

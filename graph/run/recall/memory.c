@@ -90,6 +90,26 @@ static void folder_made(void *user, const char *folder)
         m->options.trouble(m->options.user, line);
 }
 
+/* The same: texts that somebody expects are not there. */
+static void begins_empty(void *user, int64_t bytes)
+{
+    const struct tec_memory *m = user;
+    char line[TEC_MEMORY_TEXT], why[160] = "is empty";
+    if (bytes == TEC_LOG_HEADER)
+        snprintf(why, sizeof why,
+                 "ends behind its first page: it was cut there, or no text was "
+                 "ever written to it");
+    else if (bytes > 0)
+        snprintf(why, sizeof why,
+                 "ends within its first page, after %lld bytes of %d: it was cut, "
+                 "or its making was",
+                 (long long)bytes, TEC_LOG_HEADER);
+    snprintf(line, sizeof line, "memory '%.64s': %.200s %s; it begins without texts", m->name,
+             tec_memory_shown(m), why);
+    if (m->options.trouble)
+        m->options.trouble(m->options.user, line);
+}
+
 /* The first session's file of the first chain's node is that of a pipeline of one of each. */
 static enum tec_status name_file(struct tec_memory *m, struct tec_error *err)
 {
@@ -144,6 +164,7 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
                                   .user = m,
                                   .damage = tec_memory_damaged,
                                   .made = folder_made,
+                                  .empty = begins_empty,
                                   .embed = tec_memory_renew,
                                   .vectors = tec_memory_renewed,
                                   .weights = tec_memory_retrained,
