@@ -119,6 +119,17 @@ cp "$W/m" "$W/weights"
 cp -RL $C/. "$W/trained"
 tell weights --input goal=find:fork --weights "$W/trained"
 check "a copy of the planner elsewhere is the same one" kept
+# So they are where the tokenizer has other rules and the same pieces, and tokens are counted anew: no fact is left out.
+mkdir "$W/rules"
+cp $C/*.json "$W/rules"
+sed -i '/^ *"[a-z] n",$/d' "$W/rules/tokenizer.json"
+check "a tokenizer that lacks a merge" test "$(wc -c <"$W/rules/tokenizer.json")" -lt "$(wc -c <$C/tokenizer.json)"
+cp "$W/m" "$W/tokens"
+tell tokens --input goal=find:fork --tokenizer "$W/rules"
+check "other rules of a tokenizer: all facts are in the prompt" test "$(counts)" = "2 remembered, 2 in the prompt;"
+check "which is said in one line" grep -q "^tectum run: memory 'mem': $W/tokens was written with a tokenizer of other rules, or names none: keys and values of 2 segments are computed again, tokens were counted anew, which are others for [12] of 2 texts; texts stay$" "$W/err"
+tell tokens --input goal=find:fork --tokenizer "$W/rules"
+check "once" test ! -s "$W/err"
 timeout 60 "$T" check --set nodes.recall.after=ask pipelines/demo_memory.lua >"$W/out" 2>&1
 check "a memory that waits for its own prompt is told once" test "$(grep -c 'E026' "$W/out")" -eq 1
 

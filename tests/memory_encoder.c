@@ -1,6 +1,6 @@
 /* memory_encoder.c - tests of a store's file and the encoder of its vectors: a file of format 1, of
- * another encoder, of another width, of several; of other weights; what cannot be written anew;
- * what is refused. */
+ * another encoder, of another width, of several; of other weights; of other rules of a tokenizer;
+ * what cannot be written anew; what is refused. */
 #include "graph/memory/log_own.h"
 #include "tests/box.h"
 #include "tests/store_inside.h"
@@ -33,6 +33,9 @@ static struct heard {
     int retrained;    /* times that weights were others */
     uint32_t dropped; /* segments that lost KV then */
     const char *bad;  /* a text that has no vector */
+    int counted;      /* times that tokens were others' */
+    uint32_t texts, recounted, unkept;
+    uint32_t longer; /* what a text has of tokens beyond its own */
 } heard;
 
 /* The encoder of number n counts the characters of a text by what they are, divided by n. */
@@ -98,6 +101,26 @@ static void on_weights(void *user, uint32_t segments)
     heard.dropped = segments;
 }
 
+/* A tokenizer of bytes, as the file has it, or of other rules. */
+static enum tec_status count_bytes(void *user, const char *text, size_t bytes, uint32_t *tokens,
+                                   struct tec_error *e)
+{
+    (void)user;
+    if (heard.bad && strcmp(text, heard.bad) == 0)
+        return tec_fail(e, TEC_MALFORMED, "not UTF-8");
+    *tokens = (uint32_t)bytes + heard.longer;
+    return TEC_OK;
+}
+
+static void on_counted(void *user, uint32_t texts, uint32_t changed, uint32_t dropped)
+{
+    (void)user;
+    heard.counted++;
+    heard.texts = texts;
+    heard.recounted = changed;
+    heard.unkept = dropped;
+}
+
 static struct tec_store_options options_of(uint64_t id, const char *name)
 {
     struct tec_store_options o = {.path = path,
@@ -113,7 +136,9 @@ static struct tec_store_options options_of(uint64_t id, const char *name)
                                   .stable_steps = 2,
                                   .ram_bytes = 1 << 20,
                                   .vectors = on_vectors,
-                                  .weights = on_weights};
+                                  .weights = on_weights,
+                                  .count = count_bytes,
+                                  .counted = on_counted};
     snprintf(o.key.encoder.name, sizeof o.key.encoder.name, "%s", name);
     return o;
 }
@@ -135,7 +160,7 @@ static struct tec_store_options fifth(void)
 static enum tec_status try_open(struct tec_store **s, const struct tec_store_options *o)
 {
     const char *bad = heard.bad;
-    heard = (struct heard){.bad = bad};
+    heard = (struct heard){.bad = bad, .longer = heard.longer};
     err = (struct tec_error){TEC_OK, ""};
     return tec_store_open(s, o, &heap, &err);
 }
@@ -545,6 +570,7 @@ static struct tec_store_options beginning(const char *file)
     struct tec_store_options o = first();
     o.path = NULL;
     o.begins = file;
+    o.count = NULL; /* the file's numbers are those of its own tokenizer */
     return o;
 }
 
@@ -648,3 +674,76 @@ TEST(a_first_page_that_says_what_cannot_be_is_refused)
 }
 
 TAP_MAIN
+
+/* Options of a tokenizer with the same pieces and other rules. */
+static struct tec_store_options other_rules(void)
+{
+    struct tec_store_options o = first();
+    o.key.tokenizer[1] = 99;
+    return o;
+}
+
+static uint32_t tokens_of(struct tec_store *s, const char *id)
+{
+    return view_of(s, id).tokens;
+}
+
+TEST(tokens_of_another_tokenizers_rules_are_counted_anew)
+{
+    static unsigned char bytes[MOST], after[MOST];
+    size_t n = begin(bytes);
+    struct tec_store_options o = first(), with = other_rules();
+    struct tec_store *s = open_of(&o);
+    CHECK(heard.counted == 0); /* the same rules are believed */
+    uint32_t cup = tokens_of(s, "cup"), texts = tec_store_counts(s).segments;
+    tec_store_close(s);
+    s = open_of(&with);
+    CHECK(heard.counted == 1 && heard.texts == texts && heard.unkept == 2);
+    CHECK_INT(heard.retrained, ==, 0);
+    check_trained(s);
+    struct tec_store_segment_view v = view_of(s, "cup");
+    CHECK(v.tokens == v.text_bytes);
+    CHECK_INT(heard.recounted, ==, cup == v.text_bytes ? 0 : texts);
+    tec_store_close(s);
+    CHECK_INT(key_in_file(2).tokenizer[1], ==, 99);
+    heard.longer = 3; /* the file names its rules: its numbers are believed */
+    s = open_of(&with);
+    CHECK(heard.counted == 0 && tokens_of(s, "cup") == v.text_bytes);
+    tec_store_close(s);
+    o.count = NULL; /* who cannot count takes them as they are */
+    s = open_of(&o);
+    CHECK(tokens_of(s, "cup") == v.text_bytes && !view_of(s, "cup").has_kv);
+    tec_store_close(s);
+    write_file(bytes, n); /* of rules and weights at once each is told */
+    with.key.model[1] = 77;
+    s = open_of(&with);
+    CHECK(heard.retrained == 1 && heard.dropped == 2 && tokens_of(s, "cup") == v.text_bytes + 3);
+    CHECK(heard.counted == 1 && heard.recounted == texts);
+    tec_store_close(s);
+    write_file(bytes, n); /* what cannot be mended stays as it is */
+    with.log.fail_after = TEC_LOG_HEADER + 256;
+    CHECK_INT(try_open(&s, &with), ==, TEC_IO);
+    CHECK(read_file(path, after) == n && memcmp(bytes, after, n) == 0);
+    end();
+}
+
+TEST(a_file_that_a_store_begins_with_is_not_believed_how_many_tokens_it_has)
+{
+    static unsigned char bytes[MOST];
+    begin(bytes);
+    struct tec_store_options o = beginning(path);
+    o.count = count_bytes;
+    heard.longer = 5;
+    struct tec_store *s = open_of(&o);
+    struct tec_store_segment_view v = view_of(s, "cup");
+    CHECK(heard.counted == 1 && heard.recounted == heard.texts && heard.unkept == 0);
+    CHECK_INT(v.tokens, ==, v.text_bytes + 5);
+    struct tec_store_state was = tec_store_began(s), is = tec_store_state(s);
+    CHECK(was.segments == is.segments && memcmp(was.hash, is.hash, sizeof is.hash) != 0);
+    tec_store_close(s);
+    heard.bad = "the cup is on the shelf";
+    CHECK_INT(try_open(&s, &o), ==, TEC_MALFORMED);
+    CHECK(strstr(err.message, "the tokens of segment 'cup'") != NULL);
+    heard.bad = NULL;
+    end();
+}

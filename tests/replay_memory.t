@@ -48,6 +48,13 @@ check "its store need not be there" grep -q '^texts    3 equal' "$W/out"
 replay plain 1 --empty-memories
 check "without what it remembered texts differ" grep -q '^texts    .* [1-3] differ' "$W/out"
 check "nothing is left" test -z "$(ls "$W/tmp")"
+# Another tokenizer makes other tokens of its texts: what it says of them is not believed, so none is left out.
+mkdir "$W/rules"
+cp pipelines/checkpoints/planner/*.json "$W/rules"
+sed -i '/^ *"[a-z] n",$/d' "$W/rules/tokenizer.json"
+"$T" replay "$W/plain.mcap" --threads 1 --device cpu --tokenizer "$W/rules" >"$W/out" 2>"$W/err" </dev/null
+check "with another tokenizer it goes on" test $? -le 1
+check "one line says that tokens were counted anew" grep -q "^tectum replay: memory 'mem': $W/plain.mcap:memory/mem.0 has not this tokenizer's numbers of tokens: tokens were counted anew, which are others for [1-3] of 3 texts; texts stay$" "$W/err"
 
 # What a recording says of memories is not believed; where it is not used it does no harm.
 python3 -S - "$W" <<'END'

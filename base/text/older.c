@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 /* Load a JSON file of `dir`; *out is NULL if it does not exist. Settings are read with numbers as
  * doubles (a flag), because they hold integers of 100 bits. */
@@ -85,6 +86,18 @@ static json_t *added_tokens(const json_t *settings)
     return list;
 }
 
+/* By what was put together, which has all of its files that matters. */
+static enum tec_status identify(struct tec_tokenizer *t, const json_t *document,
+                                struct tec_error *err)
+{
+    char *text = json_dumps(document, JSON_SORT_KEYS | JSON_COMPACT);
+    if (!text)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory to name a tokenizer");
+    t->identity = XXH3_64bits(text, strlen(text));
+    free(text);
+    return TEC_OK;
+}
+
 static enum tec_status read_document(struct tec_tokenizer **out, json_t *document,
                                      struct tec_heap *heap, struct tec_error *err)
 {
@@ -92,7 +105,9 @@ static enum tec_status read_document(struct tec_tokenizer **out, json_t *documen
     if (!document)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to put a tokenizer together");
     TEC_TRY(tec_tokenizer_create(&t, heap, err));
-    enum tec_status status = tec_tokenizer_read_root(t, document, json_object_size(document), err);
+    enum tec_status status = identify(t, document, err);
+    if (status == TEC_OK)
+        status = tec_tokenizer_read_root(t, document, json_object_size(document), err);
     if (status != TEC_OK) {
         tec_tokenizer_close(t);
         return status;

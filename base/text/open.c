@@ -18,7 +18,7 @@ enum tec_status tec_tokenizer_open_bytes(struct tec_tokenizer **out, const void 
         return tec_fail(err, TEC_INVALID, "open: an argument is NULL");
     bytes = n ? bytes : "";
     TEC_TRY(tec_tokenizer_create(&t, heap, err));
-    uint64_t seed = XXH3_64bits(bytes, n);
+    uint64_t seed = t->identity = XXH3_64bits(bytes, n);
     enum tec_status status = format == TEC_TEXT_MODEL
                                  ? tec_tokenizer_read_model(t, bytes, n, seed, err)
                                  : tec_tokenizer_read_json(t, bytes, n, seed, err);

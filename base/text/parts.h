@@ -37,6 +37,7 @@ struct tec_tokenizer {
     struct tec_heap *heap;
     struct tec_arena arena; /* owns everything below */
     const char *kind;
+    uint64_t identity;
     struct tec_vocab vocab;
     int bos, eos, pad, unk;
 

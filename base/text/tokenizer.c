@@ -13,6 +13,11 @@ const char *tec_tokenizer_kind(const struct tec_tokenizer *t)
     return t->kind;
 }
 
+uint64_t tec_tokenizer_identity(const struct tec_tokenizer *t)
+{
+    return t->identity;
+}
+
 int tec_tokenizer_id(const struct tec_tokenizer *t, const char *piece, size_t n)
 {
     const struct tec_vocab_entry *e = tec_vocab_find(&t->vocab, piece, n);

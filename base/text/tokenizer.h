@@ -53,6 +53,11 @@ int tec_tokenizer_size(const struct tec_tokenizer *t);
  * "wordpiece". */
 const char *tec_tokenizer_kind(const struct tec_tokenizer *t);
 
+/* A hash of all that it was read from: pieces, merges, steps before and behind them. The same
+ * file, or files beside each other, have the same one everywhere; what only is laid out otherwise
+ * may have another. */
+uint64_t tec_tokenizer_identity(const struct tec_tokenizer *t);
+
 /* Id of the piece spelt as in the file (byte-level pieces in their printable form); -1 when there
  * is none. */
 int tec_tokenizer_id(const struct tec_tokenizer *t, const char *piece, size_t n);

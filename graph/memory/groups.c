@@ -385,6 +385,16 @@ enum tec_status tec_groups_embed(struct tec_groups *g, uint32_t segment, const f
     return TEC_OK;
 }
 
+enum tec_status tec_groups_count(struct tec_groups *g, uint32_t segment, uint32_t tokens,
+                                 struct tec_error *err)
+{
+    TEC_TRY(segment_known(g, segment, err));
+    struct tec_groups_segment *u = &g->segments[segment];
+    g->groups[u->group].tokens += (int64_t)tokens - (int64_t)u->tokens;
+    u->tokens = tokens;
+    return TEC_OK;
+}
+
 enum tec_status tec_groups_remove(struct tec_groups *g, uint32_t segment,
                                   struct tec_groups_change *change, struct tec_error *err)
 {

@@ -124,6 +124,11 @@ enum tec_status tec_groups_update(struct tec_groups *groups, uint32_t segment,
 enum tec_status tec_groups_embed(struct tec_groups *groups, uint32_t segment,
                                  const float *embedding, struct tec_error *err);
 
+/* Another number of tokens for the same text, which a tokenizer of other rules makes of it: no
+ * change of its group, but how many it has. TEC_NOT_FOUND: no such segment. */
+enum tec_status tec_groups_count(struct tec_groups *groups, uint32_t segment, uint32_t tokens,
+                                 struct tec_error *err);
+
 /* The segment goes; a group without members goes with it. TEC_NOT_FOUND: no such segment. */
 enum tec_status tec_groups_remove(struct tec_groups *groups, uint32_t segment,
                                   struct tec_groups_change *change, struct tec_error *err);

@@ -297,6 +297,11 @@ bool tec_log_other_weights(const struct tec_log *log)
     return log->other_weights;
 }
 
+bool tec_log_other_rules(const struct tec_log *log)
+{
+    return log->other_rules;
+}
+
 const char *tec_log_path(const struct tec_log *log)
 {
     return log->path;

@@ -52,7 +52,8 @@ struct tec_log_encoder {
 
 /* Whose KV a file holds, and whose vectors. Another one's file is refused. Hashes are 128 bits of
  * the contents, by whoever knows them; of a model the first half says which one it is, the second
- * which weights it has. */
+ * which weights it has; of a tokenizer the first which pieces it has, the second by which rules a
+ * text becomes some of them. */
 struct tec_log_key {
     uint64_t model[2], tokenizer[2], dtype[2];
     uint32_t layers;                /* 1 .. 1024 */
@@ -113,8 +114,9 @@ struct tec_log_visitor {
     void (*empty)(void *user, int64_t bytes);
     bool renews; /* vectors of another encoder or width are no reason to refuse a file: the visitor
                   * makes them anew, and writes the file anew before anything is appended */
-    bool recomputes; /* nor are keys and values of other weights of the model: the visitor uses none
-                      * of them, and writes the file anew before anything is appended */
+    bool recomputes; /* nor are keys and values of other weights of the model, or of other rules of
+                      * the tokenizer: the visitor uses none of them, counts the texts' tokens anew,
+                      * and writes the file anew before anything is appended */
 };
 
 struct tec_log_options {
@@ -130,8 +132,8 @@ struct tec_log;
 /* Open the file at `path`, or create it, and visit what it holds. Its folders are made where the
  * path is relative and without ".."; else one that is not there is TEC_IO.
  * TEC_INVALID: a key out of range, or the file belongs to another model, tokenizer, dtype, size or
- * encoder, has KV of other weights, or is open elsewhere; TEC_MALFORMED: no store file at all;
- * TEC_IO. Nothing is written to a file that is refused. */
+ * encoder, has KV of other weights or rules, or is open elsewhere; TEC_MALFORMED: no store file at
+ * all; TEC_IO. Nothing is written to a file that is refused. */
 enum tec_status tec_log_open(struct tec_log **out, const char *path, const struct tec_log_key *key,
                              const struct tec_log_options *options,
                              const struct tec_log_visitor *visitor, struct tec_heap *heap,
@@ -218,6 +220,8 @@ const struct tec_log_encoder *tec_log_encoder(const struct tec_log *log);
 uint32_t tec_log_dim(const struct tec_log *log);
 /* Whether it was opened with keys and values of other weights than the key's. */
 bool tec_log_other_weights(const struct tec_log *log);
+/* The same of its tokenizer's rules: numbers of tokens may be others, too. */
+bool tec_log_other_rules(const struct tec_log *log);
 
 /* What the first page of a file says, for who wants to know; nothing is locked or changed.
  * TEC_NOT_FOUND, TEC_IO; TEC_MALFORMED: no store file, or a page that is damaged. */

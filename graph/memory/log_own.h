@@ -36,6 +36,7 @@ struct tec_log {
     struct tec_log_encoder wrote; /* whose vectors the file has, of `dim` numbers */
     uint32_t dim;
     bool other_weights; /* than the key's */
+    bool other_rules;   /* of the tokenizer, than the key's */
     struct tec_log_options options;
     int file;
     bool read_only; /* it could not be made durable: what the system has of it is not known */

@@ -60,6 +60,8 @@ enum tec_status tec_store_open(struct tec_store **out, const struct tec_store_op
         status = tec_store_replay(s, err);
     if (status == TEC_OK && !options->path && options->begins)
         status = tec_store_begin(s, err);
+    if (status == TEC_OK && !options->path && options->begins)
+        s->began = tec_store_state(s);
     if (status == TEC_OK && (options->path || options->begins))
         status = tec_store_renew(s, err);
     if (status == TEC_OK && options->remote.address)

@@ -90,6 +90,14 @@ struct tec_store_options {
     /* The file had KV of other weights of this model (key.model[1]), of so many segments: they are
      * without KV now, and the file was written anew; texts, vectors and groups stay. */
     void (*weights)(void *user, uint32_t segments);
+    /* The number of tokens of a text, at least 1. Where the file is of a tokenizer of other rules
+     * (key.tokenizer[1]), KV leaves as for other weights, and those of all texts are counted anew;
+     * of the file in `begins` they always are, as nothing says that they are right. NULL: what the
+     * file says is believed. */
+    enum tec_status (*count)(void *user, const char *text, size_t bytes, uint32_t *tokens,
+                             struct tec_error *err);
+    /* Then: so many texts have another number now, so many segments lost their KV. */
+    void (*counted)(void *user, uint32_t texts, uint32_t changed, uint32_t dropped);
     /* Of a store without a path: a file, of any model, whose texts, vectors and groups it begins
      * with. It is read, not changed; KV of it is none. NULL: it begins empty. */
     const char *begins;
@@ -234,6 +242,8 @@ enum tec_status tec_store_warm(struct tec_store *store, struct tec_kv *kv, struc
 
 /* What it remembers, and a new file of it, with which a store may begin. TEC_IO. */
 struct tec_store_state tec_store_state(struct tec_store *store);
+/* What the file in `begins` says, before tokens were counted; of a store without it nothing. */
+struct tec_store_state tec_store_began(const struct tec_store *store);
 enum tec_status tec_store_save(struct tec_store *store, const char *path, struct tec_error *err);
 
 /* Everything done so far is durable. */

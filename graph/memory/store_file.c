@@ -160,6 +160,7 @@ enum tec_status tec_store_replay(struct tec_store *s, struct tec_error *err)
     s->was = *tec_log_encoder(s->log);
     s->was_dim = tec_log_dim(s->log);
     s->other_weights = tec_log_other_weights(s->log);
+    s->other_rules = tec_log_other_rules(s->log);
     return TEC_OK;
 }
 

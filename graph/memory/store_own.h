@@ -56,7 +56,9 @@ struct tec_store {
     struct tec_log *log;        /* NULL: no file */
     struct tec_log_encoder was; /* whose vectors it was opened with, of was_dim numbers */
     uint32_t was_dim;
-    bool other_weights;        /* it was opened with KV of others */
+    bool other_weights; /* it was opened with KV of others */
+    bool other_rules;   /* the same of the tokenizer's */
+    struct tec_store_state began;
     struct tec_remote *remote; /* NULL: no server */
     struct tec_store_segment *segments;
     uint32_t *by_id, *by_segment, *by_text; /* [buckets] */

@@ -58,6 +58,11 @@ struct tec_store_state tec_store_state(struct tec_store *s)
     return state;
 }
 
+struct tec_store_state tec_store_began(const struct tec_store *s)
+{
+    return s->began;
+}
+
 enum tec_status tec_store_save(struct tec_store *s, const char *path, struct tec_error *err)
 {
     struct tec_log *log = NULL;

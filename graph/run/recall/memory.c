@@ -29,7 +29,8 @@ static void name_model(const struct tec_memory *m, uint64_t model[2])
                                     m->options.model->identity);
 }
 
-/* The identity of this memory's KV: a file of another model, vocabulary or dtype is refused. */
+/* The identity of this memory's KV: a file of another model, vocabulary or dtype is refused; of a
+ * tokenizer that makes other tokens of a text they are counted anew. */
 static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, struct tec_error *err)
 {
     const struct tec_stack *s = &m->options.model->text.stack;
@@ -47,11 +48,13 @@ static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, str
         longest = piece && n > longest ? n : longest;
     }
     XXH128_hash_t vocabulary = XXH3_128bits_digest(hash);
+    uint64_t rules = t ? tec_tokenizer_identity(t) : 0;
     XXH3_freeState(hash);
     m->segment_bytes = (size_t)m->input->tokens_each * longest + TEC_MEMORY_SLACK;
     if (!t || m->segment_bytes > TEC_MEMORY_SEGMENT)
         m->segment_bytes = TEC_MEMORY_SEGMENT;
-    *key = (struct tec_log_key){.tokenizer = {vocabulary.low64, vocabulary.high64},
+    rules = XXH3_64bits_withSeed(&rules, sizeof rules, vocabulary.high64);
+    *key = (struct tec_log_key){.tokenizer = {vocabulary.low64, rules},
                                 .layers = (uint32_t)s->layers,
                                 .row_bytes = (uint32_t)(s->kv_heads * s->head_dim) *
                                              (m->options.bf16 ? 2U : 4U),
@@ -143,7 +146,7 @@ static enum tec_status check_start(struct tec_memory *m, enum tec_status status,
         status = tec_fail(err, TEC_NOT_FOUND, "there is no file of what it began with");
     if (status != TEC_OK)
         return tec_context(err, status, "%s", help);
-    struct tec_store_state is = tec_store_state(m->store);
+    struct tec_store_state is = tec_store_began(m->store);
     if (memcmp(is.hash, s->hash, sizeof is.hash) == 0)
         return TEC_OK;
     return tec_fail(err, TEC_INVALID, "%s: %.200s holds %u texts, state %016llx%016llx", help,
@@ -168,6 +171,8 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
                                   .embed = tec_memory_renew,
                                   .vectors = tec_memory_renewed,
                                   .weights = tec_memory_retrained,
+                                  .count = tec_memory_count_tokens,
+                                  .counted = tec_memory_counted,
                                   .begins = m->begins,
                                   .remote = {.address = m->options.forgets ? NULL : r->remote,
                                              .user = m,

@@ -225,6 +225,10 @@ enum tec_status tec_memory_renew(void *memory, const char *text, size_t bytes, f
                                  struct tec_error *err);
 void tec_memory_renewed(void *memory, const struct tec_store_vectors *what);
 void tec_memory_retrained(void *memory, uint32_t segments);
+/* The same of a file of a tokenizer of other rules, and of one that it begins with. */
+enum tec_status tec_memory_count_tokens(void *memory, const char *text, size_t bytes,
+                                        uint32_t *tokens, struct tec_error *err);
+void tec_memory_counted(void *memory, uint32_t texts, uint32_t changed, uint32_t dropped);
 
 /* memory_said.c: room for what remember nodes read; put what was said since the last time, under
  * the lock: how many segments, and in *why what could not be put (status TEC_OK: nothing). */

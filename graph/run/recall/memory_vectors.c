@@ -1,5 +1,5 @@
-/* memory_vectors.c - says what makes a memory's vectors, and what becomes of a file that has
- * another encoder's.
+/* memory_vectors.c - says what makes a memory's vectors and counts its tokens, and what becomes of
+ * a file that has another encoder's or tokenizer's.
  *
  * Runs while a memory is opened. A hash of all that the encoder is stands in the store's file;
  * where that has another one, or none, the store asks for the vectors of its texts, and this says
@@ -130,5 +130,31 @@ void tec_memory_retrained(void *memory, uint32_t segments)
              "memory '%.32s': %.150s has keys and values of other weights of this model, or names "
              "none: those of %u segments are computed again; texts stay",
              m->name, tec_memory_shown(m), segments);
+    tell(m, line);
+}
+
+enum tec_status tec_memory_count_tokens(void *memory, const char *text, size_t bytes,
+                                        uint32_t *tokens, struct tec_error *err)
+{
+    struct tec_memory *m = memory;
+    size_t n = 0;
+    TEC_TRY(tec_memory_encode(m, text, bytes, m->ids, (size_t)m->input->tokens_each, &n, err));
+    *tokens = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+    return TEC_OK;
+}
+
+void tec_memory_counted(void *memory, uint32_t texts, uint32_t changed, uint32_t dropped)
+{
+    const struct tec_memory *m = memory;
+    char line[TEC_MEMORY_TEXT], keys[80] = "";
+    if (dropped)
+        snprintf(keys, sizeof keys, "keys and values of %u segments are computed again, ", dropped);
+    snprintf(line, sizeof line,
+             "memory '%.32s': %.150s %s: %stokens were counted anew, which are others for %u of %u "
+             "texts; texts stay",
+             m->name, tec_memory_shown(m),
+             m->start ? "has not this tokenizer's numbers of tokens"
+                      : "was written with a tokenizer of other rules, or names none",
+             keys, changed, texts);
     tell(m, line);
 }
