@@ -28,15 +28,34 @@ const char *tec_status_name(enum tec_status status)
     return (size_t)status < n_statuses ? statuses[status].name : "UNKNOWN";
 }
 
+/* A sentence that is too long ends with a word of it and three points. */
+static void put(struct tec_error *err, const char *text)
+{
+    enum { ROOM = sizeof err->message, WORD = 60 /* a longer one is cut */ };
+    char shown[2 * ROOM];
+    size_t n = tec_escape(shown, sizeof shown, text);
+    if (n >= ROOM) {
+        size_t end = ROOM - sizeof " ...";
+        n = end;
+        while (n > end - WORD && shown[n] != ' ')
+            n--;
+        if (shown[n] != ' ')
+            for (n = end + 1; n > 0 && ((unsigned char)shown[n] & 0xc0) == 0x80;)
+                n--; /* not within a character */
+        n += (size_t)snprintf(shown + n, sizeof shown - n, shown[n] == ' ' ? " ..." : "...");
+    }
+    memcpy(err->message, shown, n + 1);
+}
+
 enum tec_status tec_fail(struct tec_error *err, enum tec_status status, const char *format, ...)
 {
     if (err) {
-        char text[sizeof err->message];
+        char text[2 * sizeof err->message];
         va_list args;
         va_start(args, format);
         vsnprintf(text, sizeof text, format, args);
         va_end(args);
-        tec_escape(err->message, sizeof err->message, text);
+        put(err, text);
         err->status = status;
     }
     return status;
@@ -45,14 +64,14 @@ enum tec_status tec_fail(struct tec_error *err, enum tec_status status, const ch
 enum tec_status tec_context(struct tec_error *err, enum tec_status status, const char *format, ...)
 {
     if (status != TEC_OK && err) {
-        char text[sizeof err->message / 2 + sizeof err->message + 2];
+        char text[2 * sizeof err->message + 2];
         va_list args;
         va_start(args, format);
-        vsnprintf(text, sizeof err->message / 2, format, args);
+        vsnprintf(text, sizeof err->message, format, args);
         va_end(args);
         size_t n = strlen(text);
         snprintf(text + n, sizeof text - n, ": %s", err->message);
-        tec_escape(err->message, sizeof err->message, text);
+        put(err, text);
     }
     return status;
 }

@@ -16,7 +16,8 @@ struct tec_error {
 
 /* Record `status` and a printf-style sentence in `err` (NULL is allowed), return `status`. Names
  * and texts from outside may be printed as they are: what a terminal or a log would take for more
- * than text is escaped here (base/escape.h), so that a message is one line of UTF-8. */
+ * than text is escaped here (base/escape.h), so that a message is one line of UTF-8. What is too
+ * long ends between two words, with "...". */
 enum tec_status tec_fail(struct tec_error *err, enum tec_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -88,3 +88,27 @@ TEST(try_returns_early_on_failure_only)
 }
 
 TAP_MAIN
+
+TEST(what_is_too_long_ends_between_two_words)
+{
+    struct tec_error err;
+    char help[300], names[500] = "";
+    memset(help, 'h', sizeof help);
+    for (size_t i = 4; i < sizeof help; i += 5)
+        help[i] = ' ';
+    help[sizeof help - 1] = '\0';
+    tec_fail(&err, TEC_IO, "gone.mcap: no such file");
+    tec_context(&err, TEC_IO, "%s", help); /* longer than half of a message: all of it is there */
+    CHECK(strncmp(err.message, help, sizeof help - 1) == 0);
+    CHECK_STR(err.message + sizeof help - 1, ": gone.mcap: no such file");
+    tec_context(&err, TEC_IO, "%s", help);
+    size_t n = strlen(err.message);
+    CHECK(n < sizeof err.message && n > sizeof err.message - 12);
+    CHECK_STR(err.message + n - 8, "hhhh ...");
+    for (size_t i = 0; i + 3 < sizeof names; i += 2)
+        memcpy(names + i, "\xc3\xa4", 3);
+    tec_fail(&err, TEC_IO, "%s", names); /* nor does it end within a character */
+    n = strlen(err.message);
+    CHECK_STR(err.message + n - 5, "\xc3\xa4...");
+    CHECK_INT(n % 2, ==, 1);
+}
