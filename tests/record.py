@@ -269,6 +269,15 @@ def other_weights_differ():
     j = json.loads(tectum("replay", path, "--random-weights", "2", "--size", "tiny", "--format",
                           "json", code=1).stdout)
     check(j["actions"]["differ"] == 4, j)
+    other = "the weights are others than the recording's"
+    said = tectum("replay", path, "--random-weights", "2", "--size", "tiny", code=1).stderr
+    check(f"{other} (random of seed 2, tiny, random of seed 1, tiny)" in said, said)
+    check(other not in tectum("replay", path).stderr)
+    path = WORK + "/trained.mcap"
+    tectum("run", DEMO, "--random-inputs", "3", "--frames", "2", "--record", path)
+    check(other not in tectum("replay", path).stderr)
+    said = tectum("replay", path, "--random-weights", "1", code=1).stderr
+    check(re.search(other + r" \(random of seed 1, full, [0-9a-f]{32}\)", said), said)
 
 
 @test

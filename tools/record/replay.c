@@ -418,6 +418,7 @@ static enum tec_status open(struct replay *r, struct tec_error *err)
     TEC_TRY(tec_replay_source_open(&r->source, r->call, &r->file, err));
     if (!r->o->empty_memories)
         TEC_TRY(tec_replay_memories(&r->source, r->call, &r->file, err));
+    TEC_TRY(tec_replay_check_stores(&r->source, r->call, err));
     r->texts = tec_heap_get(r->call->heap, TEXTS * sizeof *r->texts);
     if (!r->texts)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
@@ -434,7 +435,7 @@ static enum tec_status open(struct replay *r, struct tec_error *err)
                         r->o->path, MAX_LEFT);
     const struct tec_engine *e = r->frames.opened.engine;
     const struct tec_checkpoint *weights = e->options.random ? NULL : e->checkpoint;
-    if (weights)
+    if (weights || e->options.random)
         TEC_TRY(tec_replay_source_weights(&r->source, r->call, weights, err));
     tec_recorded_init(&r->recorded, &r->file, r->call->heap);
     return follows ? tec_replay_follow_open(&r->follow, r->frames.opened.engine, r->call->heap, err)

@@ -142,6 +142,46 @@ enum tec_status tec_replay_memories(struct tec_replay_source *s, struct tec_invo
     return status;
 }
 
+/* Is it the memory of this kv.segments: "mem", or "mem.NODE" of a further node? */
+static bool is_of(const char *memory, const char *name, size_t n)
+{
+    return strncmp(memory, name, n) == 0 && (!memory[n] || memory[n] == '.');
+}
+
+static enum tec_status check_store(const struct tec_replay_source *s, const char *name, size_t n,
+                                   struct tec_error *err)
+{
+    const struct tec_memory_start *held = NULL;
+    for (int i = 0; i < s->n_starts; i++) {
+        if (!is_of(s->starts[i].memory, name, n))
+            continue;
+        if (!s->starts[i].path)
+            return TEC_OK;
+        held = &s->starts[i];
+    }
+    return tec_fail(
+        err, TEC_INVALID,
+        "--set resources.%.*s.store: a replay keeps no file, and the memory begins %s%s: "
+        "leave it out",
+        (int)(n < 60 ? n : 60), name, held ? "with what the recording holds of it, " : "empty",
+        held ? held->shown : "");
+}
+
+enum tec_status tec_replay_check_stores(const struct tec_replay_source *s,
+                                        const struct tec_invocation *call, struct tec_error *err)
+{
+    static const char front[] = "resources.", behind[] = ".store=";
+    for (int i = 0; i < call->shared.set.n; i++) {
+        const char *word = call->shared.set.item[i], *name = word + sizeof front - 1;
+        if (strncmp(word, front, sizeof front - 1) != 0)
+            continue;
+        size_t n = strcspn(name, ".=");
+        if (strncmp(name + n, behind, sizeof behind - 1) == 0)
+            TEC_TRY(check_store(s, name, n, err));
+    }
+    return TEC_OK;
+}
+
 void tec_replay_memories_close(struct tec_replay_source *s)
 {
     char path[128];

@@ -169,14 +169,37 @@ static void take_options(struct tec_replay_source *s, struct tec_invocation *cal
     s->actions = actions > 0 && actions < INT32_MAX ? (int)actions : 0;
 }
 
+/* What random weights are called in messages. */
+enum { DRAWN = 60 };
+static void name_drawn(char out[DRAWN], uint64_t seed, const char *size)
+{
+    snprintf(out, DRAWN, "random of seed %llu, %.10s", (unsigned long long)seed, size);
+}
+
+/* The recording's weights, into `drawn` where they were random; NULL: it does not say. */
+static const char *recorded_weights(const struct tec_replay_source *s, char drawn[DRAWN])
+{
+    const json_t *options = json_object_get(s->about, "options");
+    const char *seed = json_string_value(json_object_get(options, "random_weights"));
+    const char *size = json_string_value(json_object_get(options, "size"));
+    if (!seed)
+        return s->weights ? s->weights : s->hash;
+    name_drawn(drawn, strtoull(seed, NULL, 10), size ? size : "?");
+    return drawn;
+}
+
 enum tec_status tec_replay_source_weights(const struct tec_replay_source *s,
                                           struct tec_invocation *call,
                                           const struct tec_checkpoint *weights,
                                           struct tec_error *err)
 {
-    const char *was = s->weights ? s->weights : s->hash, *is = weights->hash;
-    char content[TEC_HASH_TEXT];
-    if (s->weights) {
+    char content[TEC_HASH_TEXT], drawn[2][DRAWN];
+    const char *was = recorded_weights(s, drawn[0]), *is = drawn[1];
+    const struct tec_shared *now = &call->shared;
+    name_drawn(drawn[1], now->random_weights.value, tec_size_names[now->size]);
+    if (weights)
+        is = weights->hash;
+    if (weights && s->weights) {
         TEC_TRY(tec_checkpoint_content(weights, content, err));
         is = content;
     }

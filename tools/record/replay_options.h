@@ -29,7 +29,8 @@ enum tec_status tec_replay_source_open(struct tec_replay_source *source,
                                        struct tec_invocation *call, struct tec_mcap_reader *file,
                                        struct tec_error *err);
 /* Says where the weights are others than the recording's: by their content, of recordings that name
- * it, else by the forms of their tensors. TEC_IO, TEC_NO_MEMORY. */
+ * it, else by the forms of their tensors; of random ones (weights NULL) by seed and size. TEC_IO,
+ * TEC_NO_MEMORY. */
 enum tec_status tec_replay_source_weights(const struct tec_replay_source *source,
                                           struct tec_invocation *call,
                                           const struct tec_checkpoint *weights,
@@ -39,6 +40,10 @@ enum tec_status tec_replay_source_weights(const struct tec_replay_source *source
  * removed. */
 enum tec_status tec_replay_memories(struct tec_replay_source *source, struct tec_invocation *call,
                                     struct tec_mcap_reader *file, struct tec_error *err);
+/* Whether each --set of a memory's store is read: TEC_INVALID where the recording holds what the
+ * memory began with, or it begins empty. Behind tec_replay_memories, where that is called. */
+enum tec_status tec_replay_check_stores(const struct tec_replay_source *source,
+                                        const struct tec_invocation *call, struct tec_error *err);
 void tec_replay_memories_close(struct tec_replay_source *source);
 void tec_replay_source_close(struct tec_replay_source *source); /* zeroed is allowed */
 
