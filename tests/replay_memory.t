@@ -45,6 +45,11 @@ check "every text is the same" grep -q '^texts    3 equal, 0 differ' "$W/out"
 rm "$W/plain"
 replay plain 0
 check "its store need not be there" grep -q '^texts    3 equal' "$W/out"
+for how in "" --empty-memories; do
+    # shellcheck disable=SC2086
+    replay plain 2 --set "resources.mem.store=$W/plain" $how
+    check "a store that would not be read is refused ($how)" grep -q "^tectum replay: --set resources.mem.store: a replay keeps no file, and the memory begins " "$W/err"
+done
 replay plain 1 --empty-memories
 check "without what it remembered texts differ" grep -q '^texts    .* [1-3] differ' "$W/out"
 check "nothing is left" test -z "$(ls "$W/tmp")"
@@ -146,5 +151,23 @@ check "a file that is read stays as it is" cmp "$W/kept" "$W/before"
 check "it goes on without" test $? -le 1
 "$T" replay "$W/plain.mcap" --sim --empty-memories >"$W/out" 2>"$W/err" </dev/null
 check "--sim has no memory" test $? -eq 2
+
+# Keys and values of many texts take a while: that is said, before and meanwhile.
+python3 -S - "$W/many.jsonl" <<'END'
+import json, sys
+with open(sys.argv[1], "w") as out:
+    for k in range(2):
+        put = {f"s{k}.{i}": f"word{k}x{i}" for i in range(600)}
+        out.write(json.dumps({"goal": "a", "memory": {"put": put}}) + "\n")
+END
+# shellcheck disable=SC2086
+timeout 120 "$T" run $Q $SMALL --threads 1 --device cpu --set "resources.mem.store=$W/many" --inputs "$W/many.jsonl" \
+    >"$W/out" 2>"$W/err" </dev/null
+check "keys of a memory that grows are no long start" test $? -eq 0 -a "$(grep -c 'are to be computed' "$W/err")" -eq 0
+# shellcheck disable=SC2086
+record thousand $Q $SMALL --set "resources.mem.store=$W/many" --input goal=word1x4
+check "nor are those that the file has" test "$(grep -c 'are to be computed' "$W/err")" -eq 0
+replay thousand 0
+check "one line says how many are computed first" grep -q "^tectum replay: memory 'mem': keys and values of 1200 of 1200 segments are to be computed before the first frame$" "$W/err"
 echo "1..$n"
 exit $failed

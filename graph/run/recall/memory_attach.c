@@ -129,8 +129,11 @@ static bool fill_job(struct tec_memory *m)
     return tec_memory_fill_job(m);
 }
 
-static void fill_store(struct tec_memory *m, int64_t until)
+static void fill_store(struct tec_memory *m, bool patient, int64_t until)
 {
+    tec_memory_tell_missing(m, patient ? " before the first frame"
+                                       : "; what takes more than 10 s "
+                                         "behind frames");
     const struct tec_clock real = {NULL};
     int64_t failed = 0, left = tec_store_counts(m->store).segments;
     while (!failed && left > 0 && tec_clock_now(&real) < until && fill_job(m)) {
@@ -143,12 +146,12 @@ static void fill_store(struct tec_memory *m, int64_t until)
 }
 
 /* The rest is computed between frames. */
-void tec_memory_fill_stores(struct tec_memory_shared *s)
+void tec_memory_fill_stores(struct tec_memory_shared *s, bool patient)
 {
     const struct tec_clock real = {NULL};
     int64_t until = tec_clock_now(&real) + START_NS;
     for (int i = 0; i < s->n; i++)
-        fill_store(&s->of[i], until);
+        fill_store(&s->of[i], patient, until);
 }
 
 static enum tec_status check_layers(const struct tec_memory *m, struct tec_error *err)

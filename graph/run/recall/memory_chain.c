@@ -163,7 +163,7 @@ enum tec_status tec_memory_chain_attach(struct tec_chain_memory *c, struct tec_p
     TEC_TRY(warm(c, err));
     TEC_TRY(measure(c, err));
     for (int m = 0; m < c->n; m++) {
-        tec_memory_fill_stores(c->of[m]->shared);
+        tec_memory_fill_stores(c->of[m]->shared, c->patient);
         TEC_TRY(tec_memory_start_worker(c->of[m]->shared, err));
     }
     return TEC_OK;

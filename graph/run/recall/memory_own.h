@@ -260,6 +260,9 @@ void tec_memory_written(struct tec_memory *m);
  * opened, else by the worker: tell_damage. */
 void tec_memory_damaged(void *memory, const struct tec_log_damage *damage);
 void tec_memory_tell_damage(struct tec_memory *m);
+/* So many segments have no keys and values yet, where they take a while: said, for who waits for
+ * `what` until they have. False: there are few. Nobody puts meanwhile. */
+bool tec_memory_tell_missing(struct tec_memory *m, const char *what);
 /* The frame's side: the running prompt could not be recalled, because of its `segment` (-1: of
  * none). The worker's: say so. When nothing comes any more: what was held back. */
 void tec_memory_hear(struct tec_memory *m, const struct tec_memory_prompt *prompt,
@@ -271,7 +274,7 @@ void tec_memory_tell_rest(struct tec_memory *m);
  * holds without KV get it, each once, within the time that a start may take. */
 enum tec_status tec_memory_take(struct tec_memory_shared *shared, struct tec_plan *plan,
                                 struct tec_error *err);
-void tec_memory_fill_stores(struct tec_memory_shared *shared);
+void tec_memory_fill_stores(struct tec_memory_shared *shared, bool patient);
 
 /* memory_recall.c: a prompt of segments in steps, on the frame thread. begin, with what is kept or
  * whole; its layers in order; end, whatever failed before: TEC_NOT_FOUND where kept KV was gone,

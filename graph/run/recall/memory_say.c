@@ -11,6 +11,7 @@
 
 #define EACH_NS INT64_C(10000000000)
 #define AT_ONCE 4
+enum { MANY = 1000 /* segments whose keys take a while to compute */ };
 
 static const struct tec_clock real = {NULL};
 
@@ -128,6 +129,27 @@ void tec_memory_damages(struct tec_memory *m, struct tec_memory_damages *out)
     pthread_mutex_lock(&m->words);
     *out = m->damages;
     pthread_mutex_unlock(&m->words);
+}
+
+bool tec_memory_tell_missing(struct tec_memory *m, const char *what)
+{
+    struct tec_store_cursor at = {.inside = false};
+    uint32_t some[256], n, all = tec_store_counts(m->store).segments, missing = 0;
+    char line[TEC_MEMORY_TEXT];
+    if (all < MANY)
+        return false;
+    while ((n = tec_store_missing_from(m->store, &at, some, sizeof some / sizeof *some)) > 0) {
+        missing += n;
+        tec_store_pass(m->store, &at, some[n - 1]);
+    }
+    if (missing < MANY)
+        return false;
+    snprintf(line, sizeof line,
+             "memory '%.64s': keys and values of %u of %u segments are to be computed%s", m->name,
+             missing, all, what);
+    if (m->options.trouble)
+        m->options.trouble(m->options.user, line);
+    return true;
 }
 
 void tec_memory_hear(struct tec_memory *m, const struct tec_memory_prompt *p,

@@ -15,7 +15,8 @@
 /* A turn of the worker; turns between two syncs; tokens of a launch beyond which nothing is added.
  */
 enum { REST_NS = 1000000, RESTS = 1000, SOME = 256, LOOK_NS = 1000000000 };
-enum { SETTLES = 100000 }; /* looks at a memory that is to settle: 10 s and more */
+#define TELL_NS INT64_C(10000000000) /* how often it is said how much is left */
+enum { SETTLES = 100000 };           /* looks at a memory that is to settle: 10 s and more */
 
 static const struct tec_clock real = {NULL};
 
@@ -348,12 +349,17 @@ static bool settled(const struct tec_memory *m)
            atomic_load_explicit(&m->shared->job.state, memory_order_acquire) == TEC_JOB_EMPTY;
 }
 
-static void settle(struct tec_chain_memory *c, const struct tec_memory *m)
+static void settle(struct tec_chain_memory *c, struct tec_memory *m)
 {
     const struct timespec rest = {0, REST_NS / 10};
+    int64_t told = tec_clock_now(&real);
     for (int turn = 0; turn < SETTLES && m->shared->works && !settled(m); turn++) {
         tec_memory_chain_idle(c, INT64_MAX);
         nanosleep(&rest, NULL);
+        if (tec_clock_now(&real) - told < TELL_NS)
+            continue;
+        told += TELL_NS;
+        tec_memory_tell_missing(m, " yet");
     }
 }
 
