@@ -190,6 +190,8 @@ until_file grep -q serving "$W/out"
 tell "a server without clients" 0 "policy 'oxygen' version 1" status
 tell "waits for frames" 3 "still on trial after 4 s" load oxygen --wait --timeout-s 4
 grep -q "waiting for the trial, at most 4 s: no frame in 2 s" "$W/out"; ok $? "and says so meanwhile"
+tell "one at a time" 2 "policy 'edf' cannot be loaded: 'oxygen' is on trial; wait until that is over (policy status), or give it up (policy drop)" load edf
+tell "what is on trial is given up" 0 "" drop
 kill -TERM $robot; wait $robot; [ $? = 0 ] && [ ! -e "$S" ]; ok $? "it ends, and its socket is gone"
 robot=
 

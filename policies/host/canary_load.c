@@ -95,13 +95,16 @@ enum tec_status tec_canary_load(struct tec_canary *h, const char *name,
     drain(h);
     if (atomic_load_explicit(&h->busy, memory_order_acquire))
         return tec_fail(err, TEC_INVALID,
-                        "policy '%.80s' cannot be loaded: another one is on trial", name);
+                        "policy '%.80s' cannot be loaded: '%.60s' is on trial; wait until that is "
+                        "over (policy status), or give it up (policy drop)",
+                        name, h->trying);
     if (h->alive >= TEC_CANARY_POLICIES)
         return tec_fail(err, TEC_INVALID, "policy '%.80s' cannot be loaded: %d are not closed yet",
                         name, h->alive);
     TEC_TRY(tec_policy_open(&h->built, name, h->o.root, h->o.topology, &h->o.limits, params,
                             n_params, h->heap, err));
     h->alive++;
+    snprintf(h->trying, sizeof h->trying, "%s", tec_policy_name(h->built));
     atomic_store_explicit(&h->busy, true, memory_order_relaxed);
     h->needs_state = tec_policy_migrates(h->built, tec_policy_name(tec_canary_policy(h)));
     if (h->needs_state)

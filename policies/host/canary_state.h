@@ -53,7 +53,8 @@ struct tec_canary {
     /* The loader's. */
     struct tec_policy *built; /* waits for the state */
     bool needs_state;
-    int alive; /* policies not yet closed */
+    int alive;       /* policies not yet closed */
+    char trying[80]; /* the last one that was loaded */
 };
 
 /* The frame thread's: show how things stand. */
