@@ -41,6 +41,9 @@ done
 completes "full small tiny" tectum check --size ''
 completes "edf" tectum run --policy ed
 completes oxygen tectum bench --policy ox
+completes oxygen tectum policy load ox
+completes "kernels" tectum graph --list ker
+completes "h100" tectum graph --roofline h100
 completes "pipelines/pi05_droid.lua" tectum check pipelines/pi05_d
 completes "pipelines" tectum run pip
 completes "pipelines/checkpoints/metaworld_act pipelines/checkpoints/metaworld_aged" tectum run --weights pipelines/checkpoints/metaworld_a

@@ -73,7 +73,7 @@ static void bash_option(const struct script *s, const struct tec_option *o)
 static void bash_verb(const struct script *s, const struct tec_verb *verb)
 {
     struct tec_option_group groups[TEC_MAX_GROUPS];
-    const struct tec_offers arguments = tec_offers_arguments(verb->command, s->arena);
+    const struct tec_offers arguments = tec_offers_arguments(verb->command, s->policies, s->arena);
     int n = tec_shared_groups(groups, verb->command, NULL, NULL);
     fprintf(s->out, "    %s)\n        options='", verb->name);
     for (int g = 0; g < n; g++)
@@ -138,7 +138,11 @@ static void zsh_offers(const struct tec_offers *o, bool policy, FILE *out)
 {
     if (policy)
         fputs("_tectum_policies", out);
-    else if (o->words && !o->folders) {
+    else if (o->words && o->ends && *o->ends) {
+        fputs("{compadd -- ", out);
+        print_words(o->words, out);
+        fprintf(out, "; _files -g \"*.(%s)\"}", o->ends);
+    } else if (o->words && !o->folders) {
         fputc('(', out);
         print_words(o->words, out);
         fputc(')', out);
@@ -173,7 +177,7 @@ static void zsh_verb(const struct script *s, const struct tec_verb *verb)
 {
     struct tec_option_group groups[TEC_MAX_GROUPS];
     int n = tec_shared_groups(groups, verb->command, NULL, NULL);
-    const struct tec_offers arguments = tec_offers_arguments(verb->command, s->arena);
+    const struct tec_offers arguments = tec_offers_arguments(verb->command, s->policies, s->arena);
     fprintf(s->out, "    %s)\n        _arguments", verb->name);
     for (int g = 0; g < n; g++)
         for (int k = 0; k < groups[g].n; k++)
@@ -251,6 +255,22 @@ static void fish_option(const struct script *s, const char *verb, const struct t
     fputs("'\n", s->out);
 }
 
+/* The first argument of a verb that has `words`, and then what else its arguments may be. */
+static void fish_arguments(const struct script *s, const struct tec_verb *verb)
+{
+    const struct tec_offers o = tec_offers_arguments(verb->command, s->policies, s->arena);
+    if (!verb->command->words)
+        return;
+    fprintf(s->out, "complete -c tectum -n '__fish_seen_subcommand_from %s' -a '", verb->name);
+    print_words(verb->command->words, s->out);
+    fputs("'\n", s->out);
+    if (!o.words)
+        return;
+    fprintf(s->out, "complete -c tectum -n '__fish_seen_subcommand_from %s' -a '", verb->name);
+    print_words(o.words, s->out);
+    fputs("'\n", s->out);
+}
+
 static void print_fish(const struct script *s)
 {
     fputs("# fish completion of tectum; made by `tectum completion fish`\n", s->out);
@@ -264,12 +284,7 @@ static void print_fish(const struct script *s)
         for (int g = 0; g < n; g++)
             for (int k = 0; k < groups[g].n; k++)
                 fish_option(s, verb->name, &groups[g].options[k]);
-        if (verb->command->words) {
-            fprintf(s->out, "complete -c tectum -n '__fish_seen_subcommand_from %s' -a '",
-                    verb->name);
-            print_words(verb->command->words, s->out);
-            fputs("'\n", s->out);
-        }
+        fish_arguments(s, verb);
     }
 }
 

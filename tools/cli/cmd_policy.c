@@ -169,7 +169,7 @@ const struct tec_command tec_command_policy = {
     .min_args = 1,
     .max_args = -1,
     .args = "what to do: check, test, load, fallback, ...",
-    .offers = "FILE.lua",
+    .offers = "POLICY|FILE.lua",
     .words = "check|test|load|fallback|reinstate|rollback|drop|set|status|reset|dump",
     .run = run,
 };

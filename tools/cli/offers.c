@@ -8,6 +8,12 @@
 
 enum { MAX_POLICIES = 256 };
 
+static const char machines[] =
+#define PEAK(name, ...) "|" #name
+#include "tools/measure/peaks.def"
+#undef PEAK
+    ;
+
 static bool is_at_end(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
@@ -31,8 +37,9 @@ static void add_ending(struct tec_offers *o, const char *end, size_t n, struct t
 }
 
 /* What one of the words of a value stands for: FILE and PATH for any file, FILE.mcap for files that
- * end so, PIPELINE for its files, DIR and FOLDER for folders; another in capitals for something
- * that is no file, and one in small letters for itself. */
+ * end so, PIPELINE for its files, DIR and FOLDER for folders, MACHINE for the names of a
+ * roofline's; another in capitals for something that is no file, and one in small letters for
+ * itself. */
 static void add_word(struct tec_offers *o, const char *word, size_t n, struct tec_arena *arena)
 {
     static const char pipelines[] = "lua|json";
@@ -50,6 +57,8 @@ static void add_word(struct tec_offers *o, const char *word, size_t n, struct te
         o->ends = "";
     else if (folder)
         o->folders = true;
+    else if (n == 7 && strncmp(word, "MACHINE", n) == 0)
+        o->words = machines + 1;
     else if (n && word[0] >= 'a' && word[0] <= 'z')
         o->words = tec_arena_printf(arena, "%s%s%.*s", o->words ? o->words : "",
                                     o->words ? "|" : "", (int)n, word);
@@ -84,9 +93,15 @@ struct tec_offers tec_offers_of(const struct tec_option *option, const char *pol
     return spelled(value, arena);
 }
 
-struct tec_offers tec_offers_arguments(const struct tec_command *command, struct tec_arena *arena)
+struct tec_offers tec_offers_arguments(const struct tec_command *command, const char *policies,
+                                       struct tec_arena *arena)
 {
-    return spelled(command->offers ? command->offers : "", arena);
+    static const char named[] = "POLICY|";
+    const char *offers = command->offers ? command->offers : "";
+    struct tec_offers o = spelled(offers, arena);
+    if (strncmp(offers, named, sizeof named - 1) == 0)
+        o.words = policies;
+    return o;
 }
 
 static int by_name(const void *a, const void *b)

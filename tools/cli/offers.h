@@ -15,8 +15,10 @@ struct tec_offers {
 struct tec_offers tec_offers_of(const struct tec_option *option, const char *policies,
                                 struct tec_arena *arena);
 
-/* What the arguments of a verb may be, as its `offers` spells it. */
-struct tec_offers tec_offers_arguments(const struct tec_command *command, struct tec_arena *arena);
+/* What the arguments of a verb may be, as its `offers` spells it: "POLICY|..." are `policies` too.
+ */
+struct tec_offers tec_offers_arguments(const struct tec_command *command, const char *policies,
+                                       struct tec_arena *arena);
 
 /* The names of the policies below the root, sorted, "edf|fill"; "" where there are none. */
 const char *tec_offers_policies(const char *root, struct tec_arena *arena);
