@@ -80,6 +80,9 @@ costs steps.costs 50000 30000
 sed -i 's/"node": *"act",/&"steps":7,/' "$W/steps.costs"
 run 0 "actions of other steps" check $demo --costs "$W/steps.costs"
 out "W119.: 'act' was measured with 7 steps and has 10 here: deadlines are judged by the time of 7"
+out "$demo:$(grep -n 'steps = 10' $demo | cut -d : -f 1):" && out "steps = 10"
+run 0 "steps of --set" check $demo --costs "$W/steps.costs" --set nodes.act.steps=9
+out -- "--set:1:"
 run 1 "which are late" check $demo --costs "$W/steps.costs" --set nodes.act.deadline.ms=70 --format json
 out '"E031", .*see 50 + act 30; act with 7 steps, it has 10)'; out '"code": *"W119"'
 mkdir -p "$W/robots" && cp pipelines/robots/metaworld.lua "$W/robots/" && sed 's/steps = 10, //' $demo >"$W/left.lua"

@@ -145,7 +145,8 @@ struct tec_decl_tiers {
 
 struct tec_decl_resource {
     struct tec_where where,        /* of the whole */
-        where_size, where_encoder; /* of tokens or a buffer's shape, as it is now; of `encoder` */
+        where_size, where_encoder, /* of tokens or a buffer's shape, as it is now; of `encoder` */
+        where_store;               /* of `store`, also as --set has it */
     enum tec_resource_kind kind;
     const char *name;
     int model;                            /* of the nodes that use it; -1 for buffers */
@@ -240,8 +241,8 @@ enum tec_decl_node_kind {
 /* prefill { }, action { }, decode { }, score { }, memory_load { }, remember { }: members of other
  * kinds are 0, NULL or -1. */
 struct tec_decl_node {
-    struct tec_where where, where_template,
-        where_tokens; /* of the whole; of template, max_tokens */
+    struct tec_where where, where_template, where_tokens,
+        where_steps; /* of the whole; of template, max_tokens, steps */
     enum tec_decl_node_kind kind;
     const char *name;
     struct tec_ref model;

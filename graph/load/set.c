@@ -69,11 +69,22 @@ const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f)
     return text ? text : "something else";
 }
 
-/* Of --set, where a table was written. */
+/* How --set has a list: as JSON, whose quotes the shell takes unless they stand in others. */
+static const char *const lists[TEC_FIELD_THINGS + 1] = {
+    [TEC_FIELD_REFS] = "[\"a\", \"b\"]",  [TEC_FIELD_TEXTS] = "[\"a\", \"b\"]",
+    [TEC_FIELD_STOPS] = "[\"a\", \"b\"]", [TEC_FIELD_SHAPE] = "[1, 2]",
+    [TEC_FIELD_AXIS] = "[1, 2]",          [TEC_FIELD_RATIOS] = "[0.5, 1]",
+};
+
+/* Of --set, where a table was written, or a list otherwise than as JSON. */
 static void hint_at_fields(struct tec_loader *ld, struct tec_diagnostic *d,
-                           const struct tec_decl_value *v, const char *set)
+                           const struct tec_field *f, const struct tec_decl_value *v,
+                           const char *set)
 {
-    if (v->kind == TEC_VALUE_STRING && v->string && strchr(v->string, '{'))
+    if (lists[f->type])
+        tec_diagnostics_help(ld->d, d, "--set takes a list as JSON: --set '%.*s=%s'",
+                             (int)strcspn(set, "="), set, lists[f->type]);
+    else if (v->kind == TEC_VALUE_STRING && v->string && strchr(v->string, '{'))
         tec_diagnostics_help(ld->d, d,
                              "--set takes no table, but each of its fields: --set %.*s.FIELD=VALUE",
                              (int)strcspn(set, "="), set);
@@ -90,7 +101,7 @@ struct tec_diagnostic *tec_set_wrong(struct tec_loader *ld, const struct tec_fie
                             tec_constructors[f->owner].word, tec_set_expected(ld, f),
                             tec_decl_value_describe(ld, e->value));
     if (where.file && strcmp(where.file, "--set") == 0)
-        hint_at_fields(ld, d, e->value, ld->options->set[where.line - 1]);
+        hint_at_fields(ld, d, f, e->value, ld->options->set[where.line - 1]);
     return d;
 }
 

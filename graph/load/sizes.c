@@ -64,9 +64,12 @@ static void keep_places(struct tec_loader *ld)
         resources[i].where_size =
             tec_where_field(ld, &ld->resources[i], buffer ? "shape" : "tokens");
         resources[i].where_encoder = tec_where_field(ld, &ld->resources[i], "encoder");
+        resources[i].where_store = tec_where_field(ld, &ld->resources[i], "store");
     }
-    for (int i = 0; i < p->n_nodes; i++)
+    for (int i = 0; i < p->n_nodes; i++) {
         nodes[i].where_template = tec_where_field(ld, &ld->nodes[i], "template");
+        nodes[i].where_steps = tec_where_field(ld, &ld->nodes[i], "steps");
+    }
     keep_params(ld, section(ld, "policy"));
     p->guard.where_fallback = tec_where_field(ld, section(ld, "guard"), "fallback");
 }

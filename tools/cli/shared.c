@@ -68,8 +68,9 @@ static const struct tec_option cache[] = {
 };
 
 static const struct tec_option set[] = {
-    {"set", 0, TEC_OPTION_LIST, "PATH=VALUE", "a field of the pipeline: nodes.act.steps=5", AT(set),
-     0, 0},
+    {"set", 0, TEC_OPTION_LIST, "PATH=VALUE",
+     "a field of the pipeline: nodes.act.steps=5; a list as JSON: '...reads=[\"a\", \"b\"]'",
+     AT(set), 0, 0},
     {"embodiment", 0, TEC_OPTION_TEXT, "TAG",
      "the robot, of a checkpoint folder that knows several", AT(embodiment), 0, 0},
 };

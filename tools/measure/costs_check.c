@@ -341,11 +341,11 @@ static void check_steps(struct tec_diagnostics *d, const struct tec_cost_table *
         return;
     struct tec_diagnostic *entry =
         steps
-            ? tec_diagnostics_add(d, TEC_W119, n->where,
+            ? tec_diagnostics_add(d, TEC_W119, n->where_steps,
                                   "'%s' was measured with %d steps and has %d here: deadlines are "
                                   "judged by the time of %d",
                                   n->name, row->steps, steps, row->steps)
-            : tec_diagnostics_add(d, TEC_W119, n->where,
+            : tec_diagnostics_add(d, TEC_W119, n->where_steps,
                                   "'%s' was measured with %d steps; its model's description, "
                                   "which says how many it has here, cannot be read",
                                   n->name, row->steps);

@@ -293,9 +293,12 @@ enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory
     enum tec_status status = open_all(s, &named, err);
     if (status != TEC_OK) {
         const struct tec_decl_resource *r = of->resource;
-        bool encoders = r->encoder && !named && r->where_encoder.file;
+        bool encoders = r->encoder && !named && r->where_encoder.file, stores = r->where_store.file;
         tec_memory_close(of);
-        return tec_where_context(err, status, encoders ? &r->where_encoder : &r->where,
+        return tec_where_context(err, status,
+                                 encoders ? &r->where_encoder
+                                 : stores ? &r->where_store
+                                          : &r->where,
                                  "memory '%s'", r->name);
     }
     *out = of;
