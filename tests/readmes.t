@@ -1,5 +1,6 @@
 #!/bin/sh
-# readmes.t - the README of a folder of graph/ or graph/run/ names each of its .c files, and no file that is not there.
+# readmes.t - the README of a folder of graph/ or graph/run/ names each of its .c files, and no file that is not there;
+# the one of doc/ leads to each page of measurements once.
 cd "$(dirname "$0")/.." || exit 1
 n=0 failed=0
 report() { # report TEXT WRONG
@@ -21,5 +22,10 @@ for folder in graph/*/ graph/run/*/; do
     done)
     report "$page names no other file" "$gone"
 done
+lost=$(for page in doc/measurements/*.md; do
+    times=$(grep -o "](measurements/$(basename "$page"))" doc/README.md | wc -l)
+    [ "$times" -eq 1 ] || echo "doc/README.md leads to $page $times times"
+done)
+report "doc/README.md leads to each page of measurements once" "$lost"
 echo "1..$n"
 exit $failed
