@@ -89,8 +89,10 @@ static const double half = 0.5 + 0x1p-10;
 static double largest(const float *x, int dim)
 {
     double most = 0x1p-100;
-    for (int d = 0; d < dim; d++)
-        most = fmax(most, fabs((double)x[d]));
+    for (int d = 0; d < dim; d++) {
+        double size = fabs((double)x[d]);
+        most = size > most ? size : most; /* by fmax gcc 12 for ARM ends in an error of its own */
+    }
     return most;
 }
 
