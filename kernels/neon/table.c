@@ -15,7 +15,10 @@ void tec_kernels_add_neon(struct tec_kernels *kernels)
     kernels->gemm_bf16 = tec_gemm_bf16_neon;
     bool dot = getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
     kernels->gemm_int4 = dot ? tec_gemm_int4_dot_neon : tec_gemm_int4_neon;
-    kernels->gemm_int8 = dot ? tec_gemm_int8_dot_neon : tec_gemm_int8_neon;
+    bool mm = getauxval(AT_HWCAP2) & HWCAP2_I8MM;
+    kernels->gemm_int8 = mm    ? tec_gemm_int8_mm_neon
+                         : dot ? tec_gemm_int8_dot_neon
+                               : tec_gemm_int8_neon;
     kernels->embed_f32 = tec_embed_f32_neon;
     kernels->embed_bf16 = tec_embed_bf16_neon;
     kernels->next_token = tec_next_token_neon;

@@ -266,25 +266,33 @@ static void products(struct conform *c)
         shape(c, conform_int(1, 40), 16 * conform_int(1, 12), conform_int(1, 500));
 }
 
-/* The kernel that a tier has for processors without dot products of bytes, or without a tile unit,
- * on one that has them. */
+/* The kernel that a tier has for processors without a tile unit, products of matrices of bytes, or
+ * dot products of them, in the place of that with them. False: it has none. */
+static bool without(struct tec_kernels *table)
+{
+    const struct tec_kernels all = *table;
+#if defined(__x86_64__)
+    if (all.gemm_int8 == tec_vnni_gemm_int8_avx2)
+        table->gemm_int8 = tec_gemm_int8_avx2;
+    if (all.gemm_int8 == tec_tiles_gemm_int8_avx512)
+        table->gemm_int8 = tec_gemm_int8_avx512;
+#elif defined(__aarch64__)
+    if (all.gemm_int8 == tec_gemm_int8_mm_neon)
+        table->gemm_int8 = tec_gemm_int8_dot_neon;
+    if (all.gemm_int8 == tec_gemm_int8_dot_neon)
+        table->gemm_int8 = tec_gemm_int8_neon;
+#endif
+    return table->gemm_int8 != all.gemm_int8;
+}
+
+/* Those kernels on a processor that has what they do without. */
 static void plain_products(struct conform *c)
 {
     const struct tec_kernels *all = c->fast;
     struct tec_kernels plain = *all;
-#if defined(__x86_64__)
-    if (all->gemm_int8 == tec_vnni_gemm_int8_avx2)
-        plain.gemm_int8 = tec_gemm_int8_avx2;
-    if (all->gemm_int8 == tec_tiles_gemm_int8_avx512)
-        plain.gemm_int8 = tec_gemm_int8_avx512;
-#elif defined(__aarch64__)
-    if (all->gemm_int8 == tec_gemm_int8_dot_neon)
-        plain.gemm_int8 = tec_gemm_int8_neon;
-#endif
-    if (plain.gemm_int8 == all->gemm_int8)
-        return;
     c->fast = &plain;
-    products(c);
+    while (without(&plain))
+        products(c);
     c->fast = all;
 }
 
