@@ -56,13 +56,13 @@ INT8_INLINE vec int8_total(const int8_ints *sums)
 
 /* Two columns' weights are made ready once for a tile: many rows, of few columns. */
 /* clang-format off */
-INT8(1, 8) INT8(2, 4) INT8(3, 4) INT8(4, 2) INT8(5, 2) INT8(6, 2)
+INT8(1, 8) INT8(2, 4) INT8(3, 4) INT8(4, 2) INT8(5, 2)
 INT8(1, 1) INT8(2, 1) INT8(3, 1) INT8(4, 1) INT8(5, 1) INT8(6, 1)
 INT8(7, 1) INT8(8, 1) INT8(9, 1) INT8(10, 1) INT8(11, 1) INT8(12, 1)
 
 static const struct int8_tiles tiles[INT8_ROWS] = {
     {8, int8_1_8, int8_1_1}, {4, int8_2_4, int8_2_1}, {4, int8_3_4, int8_3_1},
-    {2, int8_4_2, int8_4_1}, {2, int8_5_2, int8_5_1}, {2, int8_6_2, int8_6_1},
+    {2, int8_4_2, int8_4_1}, {2, int8_5_2, int8_5_1}, {1, NULL, int8_6_1},
     {1, NULL, int8_7_1}, {1, NULL, int8_8_1}, {1, NULL, int8_9_1},
     {1, NULL, int8_10_1}, {1, NULL, int8_11_1}, {1, NULL, int8_12_1}};
 /* clang-format on */

@@ -13,6 +13,7 @@
 void tec_gemm_int4_dot_neon(const struct tec_gemm_args *a, struct tec_part part);
 void tec_gemm_int8_dot_neon(const struct tec_gemm_args *a, struct tec_part part);
 /* The same where it multiplies matrices of bytes. */
+void tec_gemm_int4_mm_neon(const struct tec_gemm_args *a, struct tec_part part);
 void tec_gemm_int8_mm_neon(const struct tec_gemm_args *a, struct tec_part part);
 
 #endif

@@ -14,8 +14,10 @@ void tec_kernels_add_neon(struct tec_kernels *kernels)
     kernels->conv3x3 = tec_conv3x3_neon;
     kernels->gemm_bf16 = tec_gemm_bf16_neon;
     bool dot = getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
-    kernels->gemm_int4 = dot ? tec_gemm_int4_dot_neon : tec_gemm_int4_neon;
-    bool mm = getauxval(AT_HWCAP2) & HWCAP2_I8MM;
+    bool mm = dot && (getauxval(AT_HWCAP2) & HWCAP2_I8MM);
+    kernels->gemm_int4 = mm    ? tec_gemm_int4_mm_neon
+                         : dot ? tec_gemm_int4_dot_neon
+                               : tec_gemm_int4_neon;
     kernels->gemm_int8 = mm    ? tec_gemm_int8_mm_neon
                          : dot ? tec_gemm_int8_dot_neon
                                : tec_gemm_int8_neon;

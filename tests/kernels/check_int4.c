@@ -404,22 +404,31 @@ static void products(struct conform *c)
     }
 }
 
-/* The kernel that a tier has for processors without dot products of bytes, on one that has them. */
+/* The kernel that a tier has for processors without products of matrices of bytes, or dot products
+ * of them, in the place of that with them. False: it has none. */
+static bool without(struct tec_kernels *table)
+{
+    const struct tec_kernels all = *table;
+#if defined(__x86_64__)
+    if (all.gemm_int4 == tec_vnni_gemm_int4_avx2)
+        table->gemm_int4 = tec_gemm_int4_avx2;
+#elif defined(__aarch64__)
+    if (all.gemm_int4 == tec_gemm_int4_mm_neon)
+        table->gemm_int4 = tec_gemm_int4_dot_neon;
+    if (all.gemm_int4 == tec_gemm_int4_dot_neon)
+        table->gemm_int4 = tec_gemm_int4_neon;
+#endif
+    return table->gemm_int4 != all.gemm_int4;
+}
+
+/* Those kernels on a processor that has what they do without. */
 static void plain_products(struct conform *c)
 {
     const struct tec_kernels *all = c->fast;
     struct tec_kernels plain = *all;
-#if defined(__x86_64__)
-    if (all->gemm_int4 == tec_vnni_gemm_int4_avx2)
-        plain.gemm_int4 = tec_gemm_int4_avx2;
-#elif defined(__aarch64__)
-    if (all->gemm_int4 == tec_gemm_int4_dot_neon)
-        plain.gemm_int4 = tec_gemm_int4_neon;
-#endif
-    if (plain.gemm_int4 == all->gemm_int4)
-        return;
     c->fast = &plain;
-    products(c);
+    while (without(&plain))
+        products(c);
     c->fast = all;
 }
 
