@@ -1,7 +1,7 @@
 /* grids.c - starts of kernels for recorded commands, as kernels/cuda/ makes them. */
 #include "kernels/grids.h"
 
-#include "kernels/cuda/chain_list.h"
+#include "kernels/cuda/chain_terms.h"
 #include "kernels/cuda/row_grid.h"
 
 /* What most kernels of rows take (tests/cuda_registers.expected: 16 to 48). */
@@ -103,21 +103,9 @@ static bool report_bf16(const struct reporter *to, const struct tec_gemm_args *a
     return true;
 }
 
-static struct gemm_ask plain_ask(const struct tec_gemm_args *a, bool norm)
-{
-    return (struct gemm_ask){.n = a->n,
-                             .k = a->k,
-                             .rows = a->max_rows,
-                             .places = a->n / 16,
-                             .few = true,
-                             .wide = true,
-                             .norm = norm,
-                             .rounded = a->rounded != 0};
-}
-
 static void of_gemm_bf16(const struct reporter *to, struct tec_grid *g)
 {
-    struct gemm_ask ask = plain_ask(g->args, false);
+    struct gemm_ask ask = chain_plain_ask(g->args, false);
     report_bf16(to, g->args, &ask, TEC_CUDA_THEN_NOTHING);
 }
 
@@ -386,60 +374,60 @@ void tec_grids_of(enum tec_kernel_id kernel, const void *args, const struct tec_
     of_kernel[kernel](&to, &grid);
 }
 
-/* Whether what is behind the product goes along, and what its tiles then are asked for. */
-static bool ask_for(const struct tec_cuda_chain *chain, const struct tec_gemm_args *a,
-                    const struct tec_cuda_facts *facts, struct gemm_ask *ask)
-{
-    *ask = plain_ask(a, chain->norm != NULL);
-    ask->few = ask->pairs = true;
-    if (chain->then == TEC_CUDA_THEN_NOTHING) {
-        ask->pairs = false;
-        return chain->norm && chain_apart(a, a->y, a->ldy);
-    }
-    if (chain->then == TEC_CUDA_THEN_gelu_mul || chain->then == TEC_CUDA_THEN_silu_mul) {
-        ask->places = 2 * gated_pairs(chain->args);
-        return gated_goes_along(a, chain->args);
-    }
-    if (chain->then == TEC_CUDA_THEN_rope_bf16) {
-        ask->places = 2 * rope_pairs(chain->args);
-        ask->wide = false;
-        return rope_goes_along(a, chain->args, facts);
-    }
-    ask->few = ask->pairs = false;
-    return chain->then == TEC_CUDA_THEN_rope_f32 ? heads_go_along(a, chain->norm, chain->args)
-                                                 : gelu_goes_along(a, chain->norm, chain->args);
-}
-
 bool tec_grids_of_chain(const struct tec_cuda_chain *chain, const struct tec_cuda_facts *facts,
                         tec_grid_fn *visit, void *user)
 {
     const struct reporter to = {facts, visit, user};
-    struct tec_gemm_args a = *chain->gemm;
     struct gemm_ask ask;
-    if (a.add || (chain->norm && !chain_begins(chain->norm, &a, facts)))
-        return false;
-    if (chain->norm) {
-        a.x = chain->norm->x;
-        a.ldx = chain->norm->ldx;
-    }
-    return ask_for(chain, &a, facts, &ask) && report_bf16(&to, chain->gemm, &ask, chain->then);
+    return chain_ask(chain, facts, &ask) && report_bf16(&to, chain->gemm, &ask, chain->then);
+}
+
+/* --- commands of a list ---------------------------------------------------------------------- */
+
+/* A command with its place, and what of terms goes to and from it: whether x is there, and those
+ * that each number it makes is left as. */
+struct listed {
+    const struct tec_capture *capture;
+    int at;
+    const struct tec_cuda_facts *facts;
+    tec_grid_fn *visit;
+    void *user;
+    bool ready;
+    int made_terms;
+};
+
+/* A start, with its terms: nobody writes them where they are. */
+static void report_listed(void *user, const struct tec_grid *grid)
+{
+    const struct listed *l = user;
+    struct tec_grid g = *grid;
+    if (l->ready && g.writes_terms)
+        return;
+    g.made_terms = l->made_terms;
+    if (l->made_terms && !g.what)
+        g.what = "terms";
+    l->visit(l->user, &g);
 }
 
 static bool take_chain(const struct tec_cuda_chain *chain, void *user)
 {
-    const struct reporter *to = user;
-    return tec_grids_of_chain(chain, to->facts, to->visit, to->user);
+    struct listed *l = user;
+    l->made_terms = chain_handed_to(l->capture, l->at + chain_length(chain), l->facts).terms;
+    return tec_grids_of_chain(chain, l->facts, report_listed, l);
 }
 
 int tec_grids_at(const struct tec_capture *capture, int at, const struct tec_cuda_facts *facts,
                  tec_grid_fn *visit, void *user)
 {
     const struct tec_capture_step *c = &capture->commands[at];
-    struct reporter to = {facts, visit, user};
+    struct listed l = {capture, at, facts, visit, user, false, 0};
     if (c->kind != TEC_RUN)
         return 1;
-    int n = chain_at(capture, at, take_chain, &to);
-    if (n == 0)
-        tec_grids_of(c->kernel, c->args, facts, visit, user);
-    return n ? n : 1;
+    l.ready = chain_handed_to(capture, at, facts).x != NULL;
+    int n = chain_at(capture, at, take_chain, &l);
+    if (n > 0)
+        return n;
+    l.made_terms = chain_handed_to(capture, at + 1, facts).terms;
+    tec_grids_of(c->kernel, c->args, facts, report_listed, &l);
+    return 1;
 }

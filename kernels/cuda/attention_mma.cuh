@@ -12,6 +12,7 @@
 #pragma once
 
 #include "kernels/cuda/attention_mma_scores.cuh"
+#include "kernels/cuda/row_terms.cuh"
 
 /* The first `left` of a pair. */
 static __device__ __forceinline__ unsigned keep(unsigned pair, int left)
@@ -33,9 +34,12 @@ template <int MG, int NT, int STAGES, int QUADS> struct tile : tile_scores {
     struct softmax chunk[2], answer[2];
     float chunk_sum[NT][4], answer_sum[KEPT ? NT : 1][4];
     float *answers; /* in shared memory; NULL: in `out` */
+    const terms_out &terms;
 
     __device__ __forceinline__ tile(const struct tec_attention_args &a,
-                                    const struct attention_plan &plan, unsigned char *shared)
+                                    const struct attention_plan &plan, const terms_out &terms_,
+                                    unsigned char *shared)
+        : terms(terms_)
     {
         lay_out(a.head_dim, shared, M, STAGES);
         answers =
@@ -209,6 +213,18 @@ template <int MG, int NT, int STAGES, int QUADS> struct tile : tile_scores {
         }
     }
 
+    /* Write a packed row as terms, two columns of a head at a time. */
+    __device__ __forceinline__ void leave(const struct tec_attention_args &a,
+                                          const struct packing &packed, int p, const float *from)
+    {
+        int r = packed.row + p / packed.heads, at = (packed.head + p % packed.heads) * dim;
+        ROLLED
+        for (int d = (int)threadIdx.x % WARP * 2; d < dim; d += 2 * WARP)
+            terms.pair(r, at + d,
+                       make_float2(attention_result(a, from[d], sums[p]),
+                                   attention_result(a, from[d + 1], sums[p])));
+    }
+
     /* Write the output, which the last chunk left in shared memory in place of the queries. */
     __device__ __forceinline__ void write(const struct tec_attention_args &a,
                                           const struct packing &packed)
@@ -222,6 +238,10 @@ template <int MG, int NT, int STAGES, int QUADS> struct tile : tile_scores {
         __syncthreads();
         ROLLED
         for (int p = (int)threadIdx.x / WARP; p < packed.count; p += WARPS) {
+            if (terms.at) {
+                leave(a, packed, p, from + p * dim);
+                continue;
+            }
             float *out = a.out + packed_at(packed, p, a.ldo, dim);
             ROLLED
             for (int d = (int)threadIdx.x % WARP; d < dim; d += WARP)
@@ -306,11 +326,12 @@ template <int MG, int NT, int STAGES, int QUADS> struct tile : tile_scores {
 
 template <int MG, int NT, int STAGES, int QUADS>
 static __global__ void __launch_bounds__(THREADS, MG == 1 && QUADS == 0 ? 2 : 1)
-    attention_mma_kernel(struct tec_attention_args a, struct attention_plan plan)
+    attention_mma_kernel(struct tec_attention_args a, struct attention_plan plan,
+                         struct terms_out terms)
 {
     TEC_SHARED(unsigned char, shared);
     release_next();
-    tile<MG, NT, STAGES, QUADS> y(a, plan, shared);
+    tile<MG, NT, STAGES, QUADS> y(a, plan, terms, shared);
     wait_previous();
     each_run(a, plan, &y);
 }
@@ -320,5 +341,6 @@ static void start_mma(const struct tec_attention_args *a, const struct attention
                       struct tec_cuda_launch *launch)
 {
     tec_cuda_start(launch, attention_mma_kernel<MG, NT, STAGES, QUADS>, attention_grid(a, &c->plan),
-                   dim3(THREADS), c->shared, *a, attention_memory(c->plan, launch));
+                   dim3(THREADS), c->shared, *a, attention_memory(c->plan, launch),
+                   terms_out_of(launch, a->out));
 }

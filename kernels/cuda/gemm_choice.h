@@ -295,6 +295,14 @@ static inline int terms_part(const struct gemm_ask *ask, const struct tec_cuda_f
     return tec_cuda_terms_room(f->terms_size, ask->rounded ? 1 : 2, ask->k) / rows * rows;
 }
 
+/* Bytes of so many rows as terms, as many as whole tiles of the largest read. */
+static inline size_t terms_bytes(int rows, int terms, int k)
+{
+    int tile = gemm_tiles[GEMM_terms_128].rows;
+    return (size_t)ceil_div(rows, tile) * (size_t)(tile / TERMS_ROWS) *
+           tec_cuda_terms_size(terms, k);
+}
+
 /* Few rows split as blocks: they leave processors idle else. A norm goes with at most 64 rows. */
 static inline struct gemm_choice gemm_choose_groups(const struct gemm_ask *ask,
                                                     const struct tec_cuda_facts *f)

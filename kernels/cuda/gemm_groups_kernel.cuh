@@ -204,14 +204,29 @@ template <class Finish> struct group_product : product<Finish> {
         return true;
     }
     /* Rows base .. base + count - 1, whose terms are there. */
-    template <class S, bool WALK> void multiply_rows(int base, int count) const
+    template <class S, bool WALK>
+    void multiply_rows(const unsigned char *terms, int base, int count) const
     {
         dim3 blocks((unsigned)ceil_div(count, S::ROWS),
                     (unsigned)ceil_div(this->finish.places(), S::PANELS));
         tec_cuda_start(this->launch, gemm_terms_kernel<S, Finish, WALK>, blocks, dim3(S::THREADS),
-                       S::SHARED, *this->a, this->finish, this->split, this->launch->terms, base);
+                       S::SHARED, *this->a, this->finish, this->split, terms, base);
     }
-    /* Many rows, as many at a time as there is room for their terms. */
+    template <int TERMS>
+    void multiply_part(const struct gemm_ask &ask, const unsigned char *terms, int base,
+                       int count) const
+    {
+        struct tec_cuda_facts facts = tec_cuda_facts_of(this->launch);
+        enum gemm_tile_id tile = terms_choose(count, &ask, &this->split, &facts);
+        if constexpr (Finish::WIDE)
+            if (tile == GEMM_terms_wide)
+                multiply_rows<terms_wide<TERMS>, false>(terms, base, count);
+        if (tile == GEMM_terms_128)
+            multiply_rows<terms_128<TERMS>, true>(terms, base, count);
+        else if (tile == GEMM_terms_64)
+            multiply_rows<terms_64<TERMS>, true>(terms, base, count);
+    }
+    /* Many rows, as many at a time as there is room for their terms; all where they are ready. */
     template <int TERMS> bool start_many(const struct gemm_ask &ask) const
     {
         struct tec_cuda_launch *launch = this->launch;
@@ -219,17 +234,14 @@ template <class Finish> struct group_product : product<Finish> {
         int rows = this->a->max_rows, part = terms_part(&ask, &facts);
         if (part == 0)
             launch->error = launch->error != cudaSuccess ? launch->error : cudaErrorInvalidValue;
+        if (const unsigned char *ready = tec_cuda_terms_ready(this->a, TERMS, launch)) {
+            multiply_part<TERMS>(ask, ready, 0, rows);
+            return true;
+        }
         for (int base = 0; part && base < rows; base += part) {
             int count = rows - base < part ? rows - base : part;
-            enum gemm_tile_id tile = terms_choose(count, &ask, &this->split, &facts);
             tec_cuda_row_terms(this->a, TERMS, base, count, launch);
-            if constexpr (Finish::WIDE)
-                if (tile == GEMM_terms_wide)
-                    multiply_rows<terms_wide<TERMS>, false>(base, count);
-            if (tile == GEMM_terms_128)
-                multiply_rows<terms_128<TERMS>, true>(base, count);
-            else if (tile == GEMM_terms_64)
-                multiply_rows<terms_64<TERMS>, true>(base, count);
+            multiply_part<TERMS>(ask, launch->terms, base, count);
         }
         return true;
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/chain_rules.h"
+#include "kernels/cuda/gemm_finish_terms.cuh"
 #include "kernels/cuda/gemm_groups_kernel.cuh"
 #include "kernels/cuda/row.cuh"
 
@@ -17,13 +18,20 @@ bool tec_cuda_gemm_normed(const struct tec_gemm_args *a, const struct tec_norm_a
 #include "kernels/cuda/chains.def"
 #undef THEN
 
+/* What the tiles are asked for. */
+template <bool FEW, class Finish>
+static struct gemm_ask ask_of(const struct tec_gemm_args *a, bool norm, const Finish &finish)
+{
+    return {a->n, a->k,         a->max_rows, finish.places(), Finish::PAIRS,
+            FEW,  Finish::WIDE, norm,        a->rounded != 0};
+}
+
 /* With tiles of 8 to 32 rows, and perhaps a norm, where FEW. */
 template <bool FEW, class Finish>
 static bool start_product(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                           const Finish &finish, struct tec_cuda_launch *launch)
 {
-    struct gemm_ask ask = {a->n, a->k,         a->max_rows,  finish.places(), Finish::PAIRS,
-                           FEW,  Finish::WIDE, norm != NULL, a->rounded != 0};
+    struct gemm_ask ask = ask_of<FEW>(a, norm != NULL, finish);
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
     struct gemm_choice choice = gemm_choose(&ask, &facts);
     if (!floats_aligned(a->x, a->ldx) || (uintptr_t)a->w % 16) { /* it is copied in 16 bytes */
@@ -73,4 +81,18 @@ static bool start_singles(const struct tec_gemm_args *a, const Then &then,
                           struct tec_cuda_launch *launch)
 {
     return start_product<false>(a, NULL, single_finish<Then>{*a, then}, launch);
+}
+
+/* Start a product of many rows by warp groups whose values go on as terms (chain_terms.h). */
+template <class Finish>
+static bool start_leaving_terms(const struct tec_gemm_args *a, const Finish &finish,
+                                struct tec_cuda_launch *launch)
+{
+    struct gemm_ask ask = ask_of<true>(a, false, finish);
+    struct group_product<Finish> product = {
+        {a, finish, split_of(a->n, a->k, gemm_tiles[GEMM_groups_64].columns), launch},
+        {
+        }
+    };
+    return ask.rounded ? product.template start_many<1>(ask) : product.template start_many<2>(ask);
 }

@@ -16,21 +16,30 @@ struct store_gated : reads_nothing {
     {
         return (which ? a.up_at : a.gate_at) / 16 + pair;
     }
+    __device__ __forceinline__ float value(float gate, float up) const
+    {
+        float v = (silu ? activation_silu(gate) : activation_gelu(gate)) * up;
+        return a.round ? round_bf16(v) : v;
+    }
     __device__ __forceinline__ void operator()(nothing, nothing, int r, int column, float gate,
                                                float up) const
     {
         column -= a.gate_at;
         if (column >= a.cols)
             return;
-        float v = (silu ? activation_silu(gate) : activation_gelu(gate)) * up;
-        a.y[(size_t)r * (size_t)a.ldy + (size_t)column] = a.round ? round_bf16(v) : v;
+        a.y[(size_t)r * (size_t)a.ldy + (size_t)column] = value(gate, up);
     }
 };
 
 static bool start(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                   const struct tec_gated_args *then, bool silu, struct tec_cuda_launch *launch)
 {
-    return gated_goes_along(a, then) && start_pairs(a, norm, store_gated{{}, *then, silu}, launch);
+    if (!gated_goes_along(a, then))
+        return false;
+    struct store_gated store = {{}, *then, silu};
+    struct terms_out out = terms_out_of(launch, then->y);
+    return out.at ? start_leaving_terms(a, pair_terms_finish<store_gated>{{*a, store}, out}, launch)
+                  : start_pairs(a, norm, store, launch);
 }
 
 bool tec_cuda_gemm_then_gelu_mul(const struct tec_gemm_args *a, const struct tec_norm_args *norm,

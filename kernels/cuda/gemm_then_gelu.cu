@@ -7,19 +7,29 @@ struct store_gelu : reads_nothing {
     struct tec_map_args a;
     bool erf;
 
+    __device__ __forceinline__ float value(float v) const
+    {
+        v = erf ? activation_gelu_erf(v) : activation_gelu(v);
+        return a.round ? round_bf16(v) : v;
+    }
     __device__ __forceinline__ void operator()(nothing, nothing, int r, int column, float v) const
     {
         if (column >= a.cols)
             return;
-        v = erf ? activation_gelu_erf(v) : activation_gelu(v);
-        a.y[(size_t)r * (size_t)a.ldy + (size_t)column] = a.round ? round_bf16(v) : v;
+        a.y[(size_t)r * (size_t)a.ldy + (size_t)column] = value(v);
     }
 };
 
 static bool start(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                   const struct tec_map_args *then, bool erf, struct tec_cuda_launch *launch)
 {
-    return gelu_goes_along(a, norm, then) && start_singles(a, store_gelu{{}, *then, erf}, launch);
+    if (!gelu_goes_along(a, norm, then))
+        return false;
+    struct store_gelu store = {{}, *then, erf};
+    struct terms_out out = terms_out_of(launch, then->y);
+    return out.at
+               ? start_leaving_terms(a, single_terms_finish<store_gelu>{{*a, store}, out}, launch)
+               : start_singles(a, store, launch);
 }
 
 bool tec_cuda_gemm_then_gelu(const struct tec_gemm_args *a, const struct tec_norm_args *norm,

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernels/cuda/gemm_split.cuh"
+#include "kernels/cuda/split_terms.cuh"
 
 /* WARPS = ACROSS (columns) x DOWN (rows) warps of M blocks of 16 columns and N groups of 8 rows. */
 template <int TERMS_, int ACROSS_, int DOWN_, int M_, int N_, int K_, int STAGES_> struct shape {
@@ -86,19 +87,6 @@ static __device__ __forceinline__ float4 quad_of(const float *x, int at, int col
     v.y = at + 1 < columns ? x[at + 1] : 0.0F;
     v.z = at + 2 < columns ? x[at + 2] : 0.0F;
     return v;
-}
-
-/* Two neighbours as bf16 side by side; `rest` gets what remains of each, as bf16 too. */
-static __device__ __forceinline__ unsigned halves(float x, float y)
-{
-    return (unsigned)__bfloat16_as_ushort(__float2bfloat16(x)) |
-           (unsigned)__bfloat16_as_ushort(__float2bfloat16(y)) << 16;
-}
-static __device__ __forceinline__ unsigned split_terms(float2 v, unsigned *rest)
-{
-    unsigned high = halves(v.x, v.y);
-    *rest = halves(v.x - __uint_as_float(high << 16), v.y - __uint_as_float(high & 0xffff0000U));
-    return high;
 }
 
 /* The warp's part of a stage, added to c. Of each block the small term goes first. What x becomes

@@ -112,8 +112,9 @@ void tec_gpu_replay(struct tec_device *device, const struct tec_capture *capture
 void tec_gpu_fork(struct tec_device *device, void (*work)(void *user), void *user);
 void tec_gpu_join(struct tec_device *device);
 
-/* chains.c: start commands at .. at + n - 1 as one and return n; 0: nothing was started. */
-int tec_gpu_start_chain(const struct tec_capture *capture, int at, struct tec_cuda_launch *launch);
+/* chains.c: start the command at `at`, a kernel, with those behind it that go along; how many
+ * commands that were. */
+int tec_gpu_start(const struct tec_capture *capture, int at, struct tec_cuda_launch *launch);
 
 /* The CUDA graph of a command list. Marks are in the order of the list; the end is the last one. */
 struct tec_gpu_graph {

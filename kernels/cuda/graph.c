@@ -17,23 +17,6 @@
 #define cudaGraphAddNode cudaGraphAddNode_v2
 #endif
 
-/* One line for each kernel: how it is started. */
-typedef void (*launcher)(const void *args, struct tec_cuda_launch *launch);
-
-#define KERNEL(name, args)                                              \
-    static void launch_##name(const void *a, struct tec_cuda_launch *l) \
-    {                                                                   \
-        tec_cuda_##name((const struct tec_##args##_args *)a, l);        \
-    }
-#include "kernels/kernels.def"
-#undef KERNEL
-
-static const launcher launchers[TEC_KERNEL_COUNT] = {
-#define KERNEL(name, args) [TEC_KERNEL_##name] = launch_##name,
-#include "kernels/kernels.def"
-#undef KERNEL
-};
-
 /* A recording. `open`: the loop whose body is being captured. */
 struct recorder {
     struct tec_gpu_stream *s;
@@ -157,11 +140,9 @@ static int record_kernels(struct recorder *r, const struct tec_capture *capture,
     const struct tec_capture_step *c = &capture->commands[at];
     r->label = c->label;
     nvtxRangePushA(c->label ? c->label : tec_kernel_infos[c->kernel].name);
-    int n = tec_gpu_start_chain(capture, at, r->launch);
-    if (n == 0)
-        launchers[c->kernel](c->args, r->launch);
+    int n = tec_gpu_start(capture, at, r->launch);
     nvtxRangePop();
-    return n ? n : 1;
+    return n;
 }
 
 static cudaError_t join(struct recorder *r)

@@ -15,6 +15,13 @@
 extern "C" {
 #endif
 
+/* Rows as bf16 terms in device memory, in place of float32: chain_terms.h. */
+struct tec_cuda_terms {
+    const float *of; /* where they are not as float32; NULL: there are none */
+    unsigned char *at;
+    int terms, k;
+};
+
 /* Facts of the device and memory that kernels share. One for each stream. */
 struct tec_cuda_launch {
     cudaStream_t stream;
@@ -28,9 +35,11 @@ struct tec_cuda_launch {
     unsigned char *terms; /* device memory for the terms of rows, one user at a time; NULL without
                              groups: row_terms.h */
     size_t terms_size;    /* bytes */
-    int *tickets;         /* TEC_CUDA_TICKETS counters; 0 between kernels */
-    int kernels;          /* launched so far */
-    cudaError_t error;    /* the first failure; once set, nothing more is launched */
+    struct tec_cuda_terms ready; /* x of the next kernel, which must take it (row_terms.h) */
+    struct tec_cuda_terms leave; /* what the next kernel makes: it must leave it so */
+    int *tickets;                /* TEC_CUDA_TICKETS counters; 0 between kernels */
+    int kernels;                 /* launched so far */
+    cudaError_t error;           /* the first failure; once set, nothing more is launched */
 };
 
 /* What a choice depends on. */

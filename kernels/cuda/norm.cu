@@ -4,6 +4,7 @@
  * units of the largest element; layernorm therefore sums the distances from it, which are nearly
  * exact, and moves mean and variance by what that sum shows. */
 #include "kernels/cuda/norm.cuh"
+#include "kernels/cuda/row_terms.cuh"
 
 struct row {
     const float *x;
@@ -103,7 +104,7 @@ static __device__ __forceinline__ struct statistics measure(const struct row &ro
 
 template <int HELD, bool CENTRED>
 static __global__ void __launch_bounds__(NORM_THREADS)
-    norm_kernel(struct tec_norm_args a, bool wide, bool wide_out)
+    norm_kernel(struct tec_norm_args a, bool wide, bool wide_out, struct terms_out out)
 {
     wait_previous();
     release_next();
@@ -128,7 +129,10 @@ static __global__ void __launch_bounds__(NORM_THREADS)
             float v = CENTRED ? x.v[i] - s.mean - s.rest : x.v[i];
             w.v[i] = normed(v, s.scale, __fadd_rn(a.offset, w.v[i]), b.v[i], a.round);
         }
-        quad_store(y + c, w, a.cols - c, wide_out);
+        if (out.at)
+            out.quad(r, c, make_float2(w.v[0], w.v[1]), make_float2(w.v[2], w.v[3]));
+        else
+            quad_store(y + c, w, a.cols - c, wide_out);
     });
 }
 
@@ -141,12 +145,13 @@ static void norm(const struct tec_norm_args *a, struct tec_cuda_launch *launch)
                     floats_aligned(a->bias, 0) && floats_aligned(a->fixed_weight, 0) &&
                     floats_aligned(a->fixed_bias, 0);
     dim3 grid((unsigned)a->max_rows), block((unsigned)threads);
+    struct terms_out out = terms_out_of(launch, a->y);
     if (quads <= threads)
-        tec_cuda_start(launch, norm_kernel<1, CENTRED>, grid, block, 0, *a, wide, wide_out);
+        tec_cuda_start(launch, norm_kernel<1, CENTRED>, grid, block, 0, *a, wide, wide_out, out);
     else if (quads <= 2 * threads)
-        tec_cuda_start(launch, norm_kernel<2, CENTRED>, grid, block, 0, *a, wide, wide_out);
+        tec_cuda_start(launch, norm_kernel<2, CENTRED>, grid, block, 0, *a, wide, wide_out, out);
     else
-        tec_cuda_start(launch, norm_kernel<4, CENTRED>, grid, block, 0, *a, wide, wide_out);
+        tec_cuda_start(launch, norm_kernel<4, CENTRED>, grid, block, 0, *a, wide, wide_out, out);
 }
 
 void tec_cuda_layernorm(const struct tec_norm_args *a, struct tec_cuda_launch *launch)

@@ -1,5 +1,5 @@
 /* row_terms.cu - rows of x as bf16 terms, written once for all the columns of a product. */
-#include "kernels/cuda/row_terms.h"
+#include "kernels/cuda/row_terms.cuh"
 
 #include "kernels/cuda/gemm_tiles.cuh"
 
@@ -25,11 +25,8 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     high.y = split_terms(make_float2(low.z, low.w), &rest.y);
     high.z = split_terms(make_float2(up.x, up.y), &rest.z);
     high.w = split_terms(make_float2(up.z, up.w), &rest.w);
-    size_t piece =
-        ((size_t)(in / TERMS_ROWS) * (size_t)pieces + (size_t)(column / TERMS_K)) * PIECES +
-        (size_t)(in % TERMS_ROWS / 8);
-    unsigned char *to =
-        terms + piece * (TERMS * TERM_BYTES) + column % TERMS_K / 8 * 128 + in % 8 * 16;
+    struct terms_out out = {terms, pieces, TERMS};
+    unsigned char *to = out.place(in, column);
     *reinterpret_cast<uint4 *>(to) = high;
     if (TERMS == 2)
         *reinterpret_cast<uint4 *>(to + TERM_BYTES) = rest;

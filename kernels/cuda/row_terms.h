@@ -11,4 +11,16 @@
 void tec_cuda_row_terms(const struct tec_gemm_args *a, int terms, int first, int count,
                         struct tec_cuda_launch *launch);
 
+/* The terms of all of a->x, where the kernel in front has left them, which takes them from the
+ * launch; NULL: x is float32. */
+static inline const unsigned char *tec_cuda_terms_ready(const struct tec_gemm_args *a, int terms,
+                                                        struct tec_cuda_launch *launch)
+{
+    struct tec_cuda_terms *ready = &launch->ready;
+    if (!ready->of || ready->of != a->x || ready->terms != terms || ready->k != a->k)
+        return NULL;
+    ready->of = NULL;
+    return ready->at;
+}
+
 #endif

@@ -13,11 +13,17 @@
  */
 enum { TERMS_K = 64, TERMS_ROWS = 64, TERM_BYTES = 8 * TERMS_K * 2, PIECES = TERMS_ROWS / 8 };
 
+/* Bytes of TERMS_ROWS rows of k columns. */
+static inline size_t tec_cuda_terms_size(int terms, int k)
+{
+    size_t columns = (size_t)((k + TERMS_K - 1) / TERMS_K);
+    return columns * (size_t)terms * TERM_BYTES * PIECES;
+}
+
 /* Rows of k columns that fit into `size` bytes, a multiple of TERMS_ROWS. */
 static inline int tec_cuda_terms_room(size_t size, int terms, int k)
 {
-    size_t columns = (size_t)((k + TERMS_K - 1) / TERMS_K);
-    return (int)(size / (columns * (size_t)terms * TERM_BYTES * PIECES)) * TERMS_ROWS;
+    return (int)(size / tec_cuda_terms_size(terms, k)) * TERMS_ROWS;
 }
 
 #endif

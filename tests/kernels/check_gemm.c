@@ -340,8 +340,10 @@ static void gemm(struct conform *c, bool bf16)
             gemm_underflow(c, many, k);
     if (bf16)
         conform_terms(c);
-    if (bf16 && !c->same_order)
+    if (bf16 && !c->same_order) {
         conform_chains(c);
+        conform_handed(c);
+    }
 }
 
 void conform_gemm_f32(struct conform *c)

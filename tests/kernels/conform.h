@@ -154,6 +154,8 @@ bool conform_has_pairs(const struct tec_kernels *table);
 
 /* Products with what stands around them in one kernel: bytes of one by one. For the cuda tier. */
 void conform_chains(struct conform *c);
+/* What a kernel leaves as terms for the product behind it: the bytes of float32 rows. The same. */
+void conform_handed(struct conform *c);
 
 /* Deliberately wrong kernels must be caught; the bench of GEMM shapes against measured peaks. */
 int conform_self_test(int *number);

@@ -30,6 +30,17 @@ bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_arg
     return false;
 }
 
+int cuda_tier_list(const struct tec_capture *list)
+{
+    (void)list;
+    return 0;
+}
+
+bool cuda_tier_reads_terms(void)
+{
+    return false;
+}
+
 int cuda_tier_norm_rows(void)
 {
     return 0;
@@ -78,6 +89,7 @@ void cuda_tier_free(void *at)
 #else
 
 #include "kernels/cuda/chain.h"
+#include "kernels/cuda/gpu.h"
 #include "kernels/grids.h"
 
 #include <stdio.h>
@@ -193,6 +205,15 @@ static void tell_chain(const struct tec_cuda_chain *chain)
         n_told = 0;
 }
 
+static void tell_list(const struct tec_capture *list)
+{
+    struct tec_cuda_facts facts = tec_cuda_facts_of(&tier.launch);
+    cuda_emulator_counters_clear();
+    n_told = 0;
+    for (int at = 0; at < list->n;)
+        at += tec_grids_at(list, at, &facts, tell, NULL);
+}
+
 void cuda_tier_schedule(int order, uint64_t seed)
 {
     cuda_emulator_schedule((enum cuda_emulator_order)order, seed);
@@ -229,6 +250,11 @@ static void tell_command(enum tec_kernel_id kernel, const void *args)
 static void tell_chain(const struct tec_cuda_chain *chain)
 {
     (void)chain;
+}
+
+static void tell_list(const struct tec_capture *list)
+{
+    (void)list;
 }
 
 static bool chain_told(void)
@@ -410,6 +436,21 @@ bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_arg
     }
     after("chain");
     return true;
+}
+
+int cuda_tier_list(const struct tec_capture *list)
+{
+    before();
+    tell_list(list);
+    for (int at = 0; at < list->n;)
+        at += tec_gpu_start(list, at, &tier.launch);
+    after("list");
+    return tier.launch.kernels;
+}
+
+bool cuda_tier_reads_terms(void)
+{
+    return tier.launch.groups;
 }
 
 int cuda_tier_norm_rows(void)

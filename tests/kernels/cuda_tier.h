@@ -25,6 +25,14 @@ struct tec_kernels cuda_tier_table(void);
 bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
                      enum tec_kernel_id next, const void *args);
 
+/* Start the commands of a list as a capture of them would, and wait; the kernels that were started.
+ */
+struct tec_capture;
+int cuda_tier_list(const struct tec_capture *list);
+
+/* Whether products of many rows read x as terms that are in memory. */
+bool cuda_tier_reads_terms(void);
+
 /* The most rows of a product that goes together with the norm in front of it. */
 int cuda_tier_norm_rows(void);
 /* Whether one of so many rows goes together with rope_bf16 behind it. */

@@ -133,6 +133,15 @@ static double memory_us(const struct start *s, const struct tec_cost *c)
     return weights / (s->peak->memory * 1e3 * MEMORY_SHARE) + moved / rate;
 }
 
+/* The work's bytes where what is made is left as terms of two bytes each. */
+static struct tec_cost left_cost(const struct start *s)
+{
+    struct tec_cost cost = s->work->cost;
+    if (s->grid->made_terms)
+        cost.written = cost.written * s->grid->made_terms / 2;
+    return cost;
+}
+
 static double multiply_us(const struct start *s, double flop, double tflops, double share)
 {
     return flop / (tflops * 1e6 / s->chip->processors * share);
@@ -238,7 +247,8 @@ static double product_us(struct start *s)
         one = one_few;
     else if (t->clocks)
         one = one_terms;
-    double blocks = waves_of(s, one), memory = memory_us(s, &s->work->cost), sums = sums_us(s);
+    struct tec_cost moved = left_cost(s);
+    double blocks = waves_of(s, one), memory = memory_us(s, &moved), sums = sums_us(s);
     part(s, blocks, one == one_few || (f32 && t->rows < 64) ? "wait" : "multiply", &most);
     part(s, memory, "memory", &most);
     part(s, sums, "sums", &most);
@@ -432,9 +442,13 @@ static const double waits[TEC_KERNEL_COUNT] = {
     [TEC_KERNEL_rope_f32] = 1, [TEC_KERNEL_rope_bf16] = 1,
 };
 
+/* A norm's row is written as terms in pieces of 16 bytes, each of which takes 32 of the L2's. */
 static double rows_us(struct start *s)
 {
-    double most = 0.0, memory = memory_us(s, &s->work->cost);
+    struct tec_cost moved = left_cost(s);
+    if (s->grid->made_terms)
+        moved.written *= 2;
+    double most = 0.0, memory = memory_us(s, &moved);
     double wait = waits[s->grid->kernel] * ROW_WAIT * s->slower;
     const unsigned *blocks = s->grid->blocks;
     int64_t held = (int64_t)s->time.resident * s->chip->processors;
