@@ -3,8 +3,7 @@
 #ifndef TEC_TESTS_RECALL_H
 #define TEC_TESTS_RECALL_H
 
-#include "graph/run/recall/recall.h"
-#include "tests/tap.h"
+#include "tests/recall_region.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +13,9 @@ enum {
     LONG = 62250
 }; /* a seed whose prompt fills most of the room: 83 tokens with the C library's */
 
-static struct tec_heap heap;
-static struct tec_error err;
-static struct tec_device *device;
-static struct tec_model *model;
-static struct tec_weights *weights;
-static struct tec_plan *plan;
-static struct tec_recall recall;
-static struct tec_arena arena;
-static int ids[MOST], n_tokens, query;
+static int ids[MOST], query;
 static struct tec_segment_range segments[SEGMENTS];
 static unsigned char *kept_k[LAYERS], *kept_v[LAYERS];
-static size_t row;
 static bool branching; /* plans branch, on a CPU too */
 
 static inline void open_model(bool bf16, int threads)
@@ -58,16 +48,6 @@ static inline void open_model(bool bf16, int threads)
     REQUIRE(tec_recall_create(&recall, plan, &arena, &err) == TEC_OK);
     REQUIRE(model->text.stack.layers <= LAYERS);
     row = (size_t)model->text.stack.kv_heads * (size_t)model->text.stack.head_dim * (bf16 ? 2 : 4);
-}
-
-static inline void close_model(void)
-{
-    tec_recall_finish(&recall);
-    tec_arena_finish(&arena);
-    tec_plan_destroy(plan);
-    tec_weights_close(weights);
-    tec_model_close(model);
-    tec_device_close(device);
 }
 
 /* A prompt of segments of 1 to 9 tokens, and each of them kept. */
@@ -122,26 +102,6 @@ static inline bool run(const struct tec_recall_rule *rule, int region)
     const struct tec_recall_source source = {.find = find};
     const struct tec_recall_input in = prompt_in(region);
     return tec_recall_run(&recall, &in, rule, &source, &err) == TEC_OK;
-}
-
-/* All keys and values of the prompt in a region. */
-static inline unsigned char *read_region(int region)
-{
-    size_t size = (size_t)n_tokens * row, layers = (size_t)model->text.stack.layers;
-    unsigned char *all = TEC_NEW(&arena, 2 * size * layers, unsigned char), *to = all;
-    REQUIRE(all != NULL);
-    for (size_t l = 0; l < layers; l++)
-        for (int i = 0; i < 2; i++, to += size) {
-            const unsigned char *from = (i ? plan->space.v : plan->space.k)[l];
-            tec_device_download(device, TEC_STREAM_MAIN, to,
-                                from + (size_t)plan->prefixes.first[region] * row, size);
-        }
-    return all;
-}
-
-static inline size_t region_bytes(void)
-{
-    return 2 * (size_t)n_tokens * row * (size_t)model->text.stack.layers;
 }
 
 static const double some[LAYERS] = {1, 0.7, 0.5, 0.3, 0.3, 0.2, 0.2, 0.2};

@@ -1,26 +1,16 @@
 /* recall_pictures.c - prompts of pictures and remembered segments, whatever the model's mask: where
  * all is computed anew the bytes are those of a prefill. Segments in groups with a rule each. */
 #include "graph/run/launch/launch.h"
-#include "graph/run/recall/recall.h"
-#include "tests/tap.h"
+#include "tests/recall_region.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { SEGMENTS = 6, BEGINNING = 3, QUERY = 5, TOKENS = 64, LAYERS = 16, CAMERAS = 2 };
 
-static struct tec_heap heap;
-static struct tec_error err;
-static struct tec_device *device;
-static struct tec_model *model;
-static struct tec_weights *weights;
-static struct tec_plan *plan;
-static struct tec_recall recall;
-static struct tec_arena arena;
 static uint8_t *pictures[CAMERAS];
-static int ids[TOKENS], n_ids, n_tokens, query;
+static int ids[TOKENS], n_ids, query;
 static struct tec_segment_range segments[SEGMENTS];
-static size_t row;
 
 static void open_model(const char *arch, bool bf16)
 {
@@ -55,16 +45,6 @@ static void open_model(const char *arch, bool bf16)
     }
 }
 
-static void close_model(void)
-{
-    tec_recall_finish(&recall);
-    tec_arena_finish(&arena);
-    tec_plan_destroy(plan);
-    tec_weights_close(weights);
-    tec_model_close(model);
-    tec_device_close(device);
-}
-
 /* Pictures, a beginning, segments, a query: places count the rows of the pictures. */
 static void make_prompt(int seen)
 {
@@ -90,25 +70,6 @@ static bool find(void *self, int layer, int segment, const void **k, const void 
     *k = kept[0][layer];
     *v = kept[1][layer];
     return true;
-}
-
-static size_t region_bytes(void)
-{
-    return 2 * (size_t)n_tokens * row * (size_t)model->text.stack.layers;
-}
-
-static unsigned char *read_region(int region)
-{
-    size_t size = (size_t)n_tokens * row, layers = (size_t)model->text.stack.layers;
-    unsigned char *all = TEC_NEW(&arena, 2 * size * layers, unsigned char), *to = all;
-    REQUIRE(all != NULL);
-    for (size_t l = 0; l < layers; l++)
-        for (int i = 0; i < 2; i++, to += size) {
-            const unsigned char *from = (i ? plan->space.v : plan->space.k)[l];
-            tec_device_download(device, TEC_STREAM_MAIN, to,
-                                from + (size_t)plan->prefixes.first[region] * row, size);
-        }
-    return all;
 }
 
 static const bool fresh_beginning[SEGMENTS + 1] = {[SEGMENTS] = true};
