@@ -54,7 +54,8 @@ struct tec_gemm_args {
     const int *order; /* [orders, k] packed column j is column order[j] of x; NULL = as they are */
     const int *order_of; /* [n / 16] which order a panel has; NULL = the first */
     int rounded;         /* 1: x holds bf16 values, and finite ones: y in less time, the same bits
-                            but for a tile unit's order of sums, and what AVX512-BF16 flushes */
+                            but for another order of sums by AMX or ARM's `bf16`, and for what
+                            AVX512-BF16 flushes */
     /* gemm_bf16 alone: */
     int terms; /* 2: x is finite, and a kernel may read it as two bf16 terms (tec_bf16_two), as the
                   reference does; 0: as it is (on CUDA as two terms either way) */

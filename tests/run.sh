@@ -292,6 +292,10 @@ stage_aarch64() {
     for test in "kernels.t --small --tier neon gemm_int4" "kernels.t --small --tier neon gemm_int8" tier_bits.t; do # without dot products of bytes
         side tap "aarch64/${test%% *} a72" 600 qemu-aarch64-static -cpu cortex-a72 -L build/aarch64-root build/aarch64/$test
     done
+    # With them alone: what else is chosen without products of matrices, and bf16 without any.
+    for test in "kernels.t --small --tier neon gemm_bf16" tier_bits.t; do
+        side tap "aarch64/${test%% *} a76" 600 qemu-aarch64-static -cpu cortex-a76 -L build/aarch64-root build/aarch64/$test
+    done
     side tap aarch64/python_aarch64.t 3600 sh tests/python_aarch64.t build/aarch64/tectum
     for test in $tests; do side tap "aarch64/$test.t" 3600 $on_aarch64 "build/aarch64/$test.t"; done
     cases="act/odd smolvla/odd groot/n15_tiny pi/pi05_odd"

@@ -15,5 +15,7 @@ void tec_gemm_int8_dot_neon(const struct tec_gemm_args *a, struct tec_part part)
 /* The same where it multiplies matrices of bytes. */
 void tec_gemm_int4_mm_neon(const struct tec_gemm_args *a, struct tec_part part);
 void tec_gemm_int8_mm_neon(const struct tec_gemm_args *a, struct tec_part part);
+/* gemm_bf16 where it multiplies matrices of bf16, which x that holds bf16 values takes. */
+void tec_gemm_bf16_mm_neon(const struct tec_gemm_args *a, struct tec_part part);
 
 #endif

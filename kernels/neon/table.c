@@ -12,7 +12,8 @@ void tec_kernels_add_neon(struct tec_kernels *kernels)
     kernels->layout = TEC_MATRIX_PANELS;
     kernels->gemm_f32 = tec_gemm_f32_neon;
     kernels->conv3x3 = tec_conv3x3_neon;
-    kernels->gemm_bf16 = tec_gemm_bf16_neon;
+    bool bf16 = getauxval(AT_HWCAP2) & HWCAP2_BF16;
+    kernels->gemm_bf16 = bf16 ? tec_gemm_bf16_mm_neon : tec_gemm_bf16_neon;
     bool dot = getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
     bool mm = dot && (getauxval(AT_HWCAP2) & HWCAP2_I8MM);
     kernels->gemm_int4 = mm    ? tec_gemm_int4_mm_neon

@@ -144,7 +144,9 @@ static void bench_terms(enum tec_tier tier, char *pool, float *x, float *y)
     bool tiles = conform_has_tiles(&kernels);
     struct bench base = {.name = "bf16", .gemm = kernels.gemm_bf16, .pool = pool};
     base.args = (struct tec_gemm_args){.x = x, .y = y, .max_rows = MAX_ROWS};
-    for (int terms = 1; terms <= tiles + (tiles || conform_has_pairs(&kernels)); terms++)
+    for (int terms = 1;
+         terms <= tiles + (tiles || conform_has_pairs(&kernels) || conform_has_matrices(&kernels));
+         terms++)
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
             bench_terms_of(&base, tier, terms, shapes[s][0], shapes[s][1]);
 }

@@ -328,8 +328,9 @@ static void gemm(struct conform *c, bool bf16)
     }
     for (int k = 5; k < 600; k += 264)
         gemm_capacities(c, c->fast, bf16, 32, k);
-    gemm_capacities(c, c->fast, bf16, 144, 397);     /* the last split is less than one step */
-    for (int i = 0; bf16 && !c->tiles && i < 8; i++) /* a tile unit has an order of its own */
+    gemm_capacities(c, c->fast, bf16, 144, 397); /* the last split is less than one step */
+    /* A tile unit and products of matrices have an order of their own. */
+    for (int i = 0; bf16 && !c->tiles && !c->matrices && i < 8; i++)
         gemm_rounded(c, c->fast, i < 4 ? 8 << i : i * 25, i % 2 ? 397 : 40);
     for (int i = 0; i < EDGES + conform_few(c, RANDOM); i++)
         gemm_shape(c, choose(c, i), bf16, i % 3 ? CONFORM_NORMAL : CONFORM_OFFSET);

@@ -1,9 +1,11 @@
 /* check_terms.c - checks products whose x may be read as bf16 terms: every tier within a bound from
- * its arithmetic, tile units and dot products of pairs (emulated ones on every machine) within the
- * bound of theirs. */
+ * its arithmetic, tile units, dot products of pairs and products of matrices (emulated ones on
+ * every machine) within the bound of theirs. */
 #include "kernels/avx512/avx512.h"
 #include "kernels/bf16.h"
+#include "kernels/neon/neon.h"
 #include "tests/kernels/conform.h"
+#include "tests/kernels/matrices_tier.h"
 #include "tests/kernels/pairs_tier.h"
 #include "tests/kernels/tiles_tier.h"
 
@@ -56,6 +58,16 @@ bool conform_has_pairs(const struct tec_kernels *table)
 #endif
 }
 
+bool conform_has_matrices(const struct tec_kernels *table)
+{
+#if defined(__aarch64__)
+    return table->gemm_bf16 == tec_gemm_bf16_mm_neon;
+#else
+    (void)table;
+    return false;
+#endif
+}
+
 static struct terms_size size_of(const struct tec_gemm_args *a, const float *w, int r, int col)
 {
     struct terms_size s = {0.0, 0.0, 0.0};
@@ -77,9 +89,10 @@ static struct terms_size size_of(const struct tec_gemm_args *a, const float *w, 
  * A tile unit has chains of 16 products whose sums are added to each other, then to the sum, one
  * for each term and 32 k; terms of different signs are together up to 1.01 times as large as x.
  * What is below the normal range is flushed, as it is by dot products of pairs, which otherwise
- * sum as the reference does. CUDA: 16 products and the sum so far, cut at 2^-23 of
- * the largest, for each term and 16 k, or 8 where products are in groups. Bias, gate, add and the
- * last store then round once each. */
+ * sum as the reference does, and by products of matrices: of those each product is part of a sum of
+ * two and of at most (k + 1) / 2 sums, each rounded to odd, so less than 2^-23 off. CUDA: 16
+ * products and the sum so far, cut at 2^-23 of the largest, for each term and 16 k, or 8 where
+ * products are in groups. Bias, gate, add and the last store then round once each. */
 static double bound_of(const struct conform *c, const struct tec_gemm_args *a, struct terms_size s,
                        int col, double want)
 {
@@ -90,6 +103,8 @@ static double bound_of(const struct conform *c, const struct tec_gemm_args *a, s
     double steps = a->k + 1.0; /* the reference's */
     if (c->tiles)
         return 1.01 * s.sum * half * (steps + 17.0 + 2.0 * blocks) + s.flushed + rest;
+    if (c->matrices && a->rounded)
+        return 1.01 * s.sum * half * (steps + a->k + 3.0) + s.flushed + rest;
     if (c->same_order)
         return 1.01 * s.sum * (half * (steps + a->k) + ldexp(1.0, -17)) + s.least + rest +
                (c->pairs ? s.flushed : 0.0);
@@ -203,7 +218,9 @@ static void one_as_two(struct conform *c, int rows, int k)
 static void as_emulated(struct conform *c, int rows, int n, int k, int terms,
                         enum conform_family family)
 {
-    const struct tec_kernels emulated = c->tiles ? tiles_tier_table() : pairs_tier_table();
+    const struct tec_kernels emulated = c->tiles      ? tiles_tier_table()
+                                        : c->matrices ? matrices_tier_table()
+                                                      : pairs_tier_table();
     size_t ldx = ((size_t)k + 15) / 16 * 16, size = (size_t)rows * (size_t)n;
     float *y[2] = {conform_buf(c, size, sizeof(float)), conform_buf(c, size, sizeof(float))};
     struct tec_gemm_args a = {.max_rows = rows, .ldx = (int)ldx, .ldy = n, .n = n, .k = k};
@@ -211,8 +228,10 @@ static void as_emulated(struct conform *c, int rows, int n, int k, int terms,
     a.terms = 2;
     a.rounded = terms == 1;
     a.x = conform_filled(c, (size_t)rows * ldx, family, terms == 1);
-    a.w = conform_matrix(c, c->fast, true, n, k,
-                         conform_filled(c, (size_t)n * (size_t)k, CONFORM_NORMAL, true));
+    float *w = conform_filled(c, (size_t)n * (size_t)k, CONFORM_NORMAL, true);
+    for (int i = 0; c->matrices && family == CONFORM_DENORMAL && i < n * k; i++)
+        w[i] *= 0x1p20F; /* products with what is read as 0 would not be small */
+    a.w = conform_matrix(c, c->fast, true, n, k, w);
     for (int i = 0; i < 2; i++) {
         a.y = y[i];
         (i ? &emulated : c->fast)->gemm_bf16(&a, (struct tec_part){0, 1});
@@ -240,9 +259,11 @@ void conform_terms(struct conform *c)
     for (int i = 0; conform_has_tiles(c->fast) && !c->slow && i < 2 * LARGE; i++)
         terms_shape(c, large[i / 2].rows, large[i / 2].rows, large[i / 2].n, large[i / 2].k,
                     1 + i % 2, CONFORM_NORMAL);
-    for (int f = 0; c->pairs && f < CONFORM_FAMILIES; f++)
+    for (int f = 0; (c->pairs || c->matrices) && f < CONFORM_FAMILIES; f++)
         for (int rows = 5; rows < 64; rows += 53)
             as_emulated(c, rows, 80, conform_scale(c, 1301, 301), 1, (enum conform_family)f);
-    one_as_two(c, 19, 77);
-    one_as_two(c, 3, 300);
+    if (!c->matrices) { /* which add one term in another order */
+        one_as_two(c, 19, 77);
+        one_as_two(c, 3, 300);
+    }
 }

@@ -10,6 +10,7 @@
 #include "tests/kernels/bench_cuda.h"
 #include "tests/kernels/buffers.h"
 #include "tests/kernels/cuda_tier.h"
+#include "tests/kernels/matrices_tier.h"
 #include "tests/kernels/pairs_tier.h"
 #include "tests/kernels/tiles_tier.h"
 
@@ -347,28 +348,38 @@ static void check(const struct options *o, struct tally *tally, struct conform c
     tally->failed += c.failed;
 }
 
-/* Kernels for instructions that are emulated: a tile unit, or dot products of pairs. */
+/* Kernels for instructions that are emulated: a tile unit, dot products of pairs, or products of
+ * matrices. */
+enum emulated { TILES, PAIRS, MATRICES };
+
 static void check_emulated(const struct options *o, struct tally *tally,
-                           const struct tec_kernels *ref, bool tiles, enum tec_kernel_id id)
+                           const struct tec_kernels *ref, enum emulated what, enum tec_kernel_id id)
 {
-    const char *name = tiles ? "tiles" : "pairs", *kernel = tec_kernel_infos[id].name;
+    static const struct {
+        const char *name, *tier;
+        struct tec_kernels (*table)(void);
+    } all[] = {{"tiles", "tiles, emulated", tiles_tier_table},
+               {"pairs", "pairs, emulated", pairs_tier_table},
+               {"matrices", "matrices, emulated", matrices_tier_table}};
+    const char *name = all[what].name, *kernel = tec_kernel_infos[id].name;
     if (fnmatch(o->tier, name, 0) != 0 || fnmatch(o->pattern, kernel, 0) != 0)
         return;
     if (!tiles_tier_runs_here()) {
         printf("ok %d - %s # SKIP not on this machine\n", ++tally->run, name);
         return;
     }
-    const struct tec_kernels fast = tiles ? tiles_tier_table() : pairs_tier_table();
+    const struct tec_kernels fast = all[what].table();
     check(o, tally,
           (struct conform){.kernel = kernel,
-                           .tier = tiles ? "tiles, emulated" : "pairs, emulated",
+                           .tier = all[what].tier,
                            .id = id,
                            .ref = ref,
                            .fast = &fast,
                            .slow = o->small || id == TEC_KERNEL_gemm_int8,
                            .threads = o->threads,
-                           .tiles = tiles,
-                           .pairs = !tiles,
+                           .tiles = what == TILES,
+                           .pairs = what == PAIRS,
+                           .matrices = what == MATRICES,
                            .same_order = true},
           id == TEC_KERNEL_gemm_int8 ? conform_gemm_int8 : conform_terms);
 }
@@ -387,20 +398,21 @@ static void check_cpu(const struct options *o, struct tally *tally, const struct
             printf("ok %d - %s # SKIP not on this machine\n", ++tally->run, tier);
             continue;
         }
-#define KERNEL(name, args)                                             \
-    if (fast.name != below.name && fnmatch(o->pattern, #name, 0) == 0) \
-        check(o, tally,                                                \
-              (struct conform){.kernel = #name,                        \
-                               .tier = tier,                           \
-                               .id = TEC_KERNEL_##name,                \
-                               .ref = ref,                             \
-                               .fast = &fast,                          \
-                               .bench = o->bench && t > TEC_TIER_ref,  \
-                               .slow = o->small,                       \
-                               .tiles = conform_has_tiles(&fast),      \
-                               .pairs = conform_has_pairs(&fast),      \
-                               .threads = o->threads,                  \
-                               .same_order = true},                    \
+#define KERNEL(name, args)                                              \
+    if (fast.name != below.name && fnmatch(o->pattern, #name, 0) == 0)  \
+        check(o, tally,                                                 \
+              (struct conform){.kernel = #name,                         \
+                               .tier = tier,                            \
+                               .id = TEC_KERNEL_##name,                 \
+                               .ref = ref,                              \
+                               .fast = &fast,                           \
+                               .bench = o->bench && t > TEC_TIER_ref,   \
+                               .slow = o->small,                        \
+                               .tiles = conform_has_tiles(&fast),       \
+                               .pairs = conform_has_pairs(&fast),       \
+                               .matrices = conform_has_matrices(&fast), \
+                               .threads = o->threads,                   \
+                               .same_order = true},                     \
               conform_##name);
 #include "kernels/kernels.def"
 #undef KERNEL
@@ -480,9 +492,10 @@ int main(int argc, char **argv)
     const struct tec_kernels ref = tec_kernels_for(TEC_TIER_ref);
     struct tally tally = {0, 0};
     check_cpu(&o, &tally, &ref);
-    check_emulated(&o, &tally, &ref, true, TEC_KERNEL_gemm_bf16);
-    check_emulated(&o, &tally, &ref, true, TEC_KERNEL_gemm_int8);
-    check_emulated(&o, &tally, &ref, false, TEC_KERNEL_gemm_bf16);
+    check_emulated(&o, &tally, &ref, TILES, TEC_KERNEL_gemm_bf16);
+    check_emulated(&o, &tally, &ref, TILES, TEC_KERNEL_gemm_int8);
+    check_emulated(&o, &tally, &ref, PAIRS, TEC_KERNEL_gemm_bf16);
+    check_emulated(&o, &tally, &ref, MATRICES, TEC_KERNEL_gemm_bf16);
     check_cuda(&o, &tally, &ref);
     buffers_seed(o.seed);
     if (strcmp(o.tier, "*") == 0 && !o.threads) /* its wrong lanes would be races */

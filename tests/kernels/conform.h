@@ -37,11 +37,12 @@ struct conform {
     /* Sums in the order of the reference, so that products which are exact give the same bytes. A
      * tier of another order still has one order for every row: its bound is in the check. */
     bool same_order;
-    bool tiles;   /* bf16 terms of x are multiplied by a tile unit: the bound is in check_terms.c */
-    bool pairs;   /* one term is, by dot products that flush what is below the normal range */
-    bool threads; /* each lane of a run has a thread of its own: for the thread sanitizer */
-    bool slow;    /* some thousand times slower than the others: conform_scale */
-    bool quiet;   /* the self-test expects failures */
+    bool tiles; /* bf16 terms of x are multiplied by a tile unit: the bound is in check_terms.c */
+    bool pairs; /* one term is, by dot products that flush what is below the normal range */
+    bool matrices; /* one term is, by products of matrices, two k at a time, rounded to odd */
+    bool threads;  /* each lane of a run has a thread of its own: for the thread sanitizer */
+    bool slow;     /* some thousand times slower than the others: conform_scale */
+    bool quiet;    /* the self-test expects failures */
     bool failed;
     double worst; /* largest error seen, as a fraction of its bound */
     int shapes;
@@ -151,6 +152,8 @@ void conform_picture(struct conform *c, const struct tec_kernels *table);
 bool conform_has_tiles(const struct tec_kernels *table);
 /* Whether it has products by the processor's dot products of bf16 pairs. */
 bool conform_has_pairs(const struct tec_kernels *table);
+/* Whether it has products by the processor's products of matrices of bf16. */
+bool conform_has_matrices(const struct tec_kernels *table);
 
 /* Products with what stands around them in one kernel: bytes of one by one. For the cuda tier. */
 void conform_chains(struct conform *c);
