@@ -43,10 +43,22 @@ MemAvailable:    4194304 kB
 SwapTotal:       1048576 kB
 SwapFree:        1048576 kB"
 fields "$other" "r['isa'] == ['avx2', 'fma', 'avx512_vnni'] and r['cpu'].startswith('An Old One')" "names of instructions"
+fields "$other" "r['round'].startswith('nothing is faster')" "a processor without fast products of bf16"
 mv "$W/m/proc/cpuinfo" "$W/kept"
 put proc/cpuinfo "processor	: 0
 Features	: fp asimd evtstrm asimddp"
 put proc/device-tree/model "A Small Computer 5"
+fields "$other" "r['round'].startswith('nothing is faster')" "nor has ARM"
+for maker in AuthenticAMD GenuineIntel; do
+    put proc/cpuinfo "vendor_id	: $maker
+flags		: avx2 avx512f avx512_bf16"
+    fields "$other" "('mixed and bf16 are faster' in r['round']) == ('$maker' == 'AuthenticAMD')" "pairs of $maker"
+done
+put proc/cpuinfo "vendor_id	: GenuineIntel
+flags		: avx2 avx512f amx_bf16"
+fields "$other" "r['round'].startswith('bf16x2, mixed and bf16')" "a tile unit"
+put proc/cpuinfo "processor	: 0
+Features	: fp asimd evtstrm asimddp"
 fields "$other" "r['isa'] == ['asimd', 'asimddp'] and r['cpu'] == 'A Small Computer 5'" "an ARM processor, which has no name"
 mv "$W/kept" "$W/m/proc/cpuinfo"
 fields "$other" "(r['cores']['online'], r['cores']['physical'], r['cores']['threads_a_core']) == (4, 2, 2)" \

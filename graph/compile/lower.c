@@ -43,6 +43,7 @@ static struct tec_lower context_of(struct tec_plan *p, struct tec_plan_part *par
                               .ends = p->ends,
                               .device = p->device,
                               .round = p->weights->bf16 && p->spec.round,
+                              .spares = p->weights->bf16 && p->spec.round && p->spec.two_terms,
                               .two_terms = p->spec.two_terms,
                               .whole = p->spec.whole,
                               .hidden = -1,

@@ -120,7 +120,8 @@ struct tec_plan_spec {
     int n_batches;
     int batches[TEC_MAX_BATCHES]; /* ascending */
     int max_k;
-    bool round;       /* bf16 plans: activations that enter a GEMM are rounded as well */
+    bool round;       /* bf16 plans: activations that enter a GEMM are rounded as well; with
+                       * two_terms not where that costs most (spares of struct tec_lower) */
     bool two_terms;   /* bf16 plans: a GEMM may read activations as two bf16 terms */
     bool interpret;   /* nothing is merged, overlaid or chained: see run/interpret.h */
     bool taps, whole; /* for judges: keep tensors; run the last layer for all rows */

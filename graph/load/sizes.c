@@ -105,6 +105,12 @@ static void check_shares(struct tec_loader *ld)
 static void check_followed(struct tec_loader *ld)
 {
     const struct tec_pipeline *p = ld->pipeline;
+    for (int i = 0; i < p->n_models; i++)
+        if (p->models[i].dtype == TEC_DECL_F32 && p->models[i].round != TEC_ROUND_NONE)
+            tec_diagnostics_add(ld->d, TEC_W110, tec_where_field(ld, &ld->models[i], "round"),
+                                "model '%s' has `round`, which is for bf16 weights: with dtype = "
+                                "\"f32\" nothing is rounded",
+                                shown(p->models[i].name));
     for (int i = 0; i < p->n_partitions; i++)
         if (p->partitions[i].priority != TEC_PRIORITY_NORMAL)
             tec_diagnostics_add(ld->d, TEC_W110,

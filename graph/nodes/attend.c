@@ -117,12 +117,12 @@ int tec_lower_attend(struct tec_lower *l, const struct tec_attending *t, int q,
     a->window = n->window;
     a->scale = tec_lower_scale(n);
     a->cap = (float)n->cap;
-    a->round = l->round && round;
+    a->round = l->round && round && !t->spared;
     /* As products of bf16 weights have x; where a bf16 plan keeps a tower in float32, nothing of it
      * is in terms. */
     bool exact = call.bf16 || !l->weights->bf16 || keys_of(t->weights)->form == TEC_FORM_F32;
     a->terms = exact ? 0 : 2;
-    a->whole = a->round && t->whole;
+    a->whole = l->round && round && t->whole;
     a->bias = t->bias;
     a->pos = t->rows->pos;
     a->reach = t->reach;

@@ -113,12 +113,12 @@ static void keep(struct tec_built *b, int at, int x)
     tec_program_call(l->program, &call);
 }
 
-/* A tensor whose values are rounded, as matrices read them: x where nothing is. */
+/* A tensor whose values are rounded, as matrices of keys read them: x where these are not. */
 static int rounded(struct tec_lower *l, int x)
 {
     const struct tec_tensor *t = x < 0 ? NULL : &l->program->tensors[x];
     struct tec_call call = tec_call_of(TEC_OP_copy, "features");
-    if (!l->round || !t)
+    if (!l->round || l->spares || !t)
         return x;
     call.in[0] = x;
     call.out[0] = tec_program_tensor(l->program, "features", t->rows, t->cols, t->live);

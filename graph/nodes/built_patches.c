@@ -104,7 +104,7 @@ int tec_built_squares(struct tec_built *b, int at)
     call.args.take.row = l->shuffle;
     call.args.take.group = c->side * c->side;
     call.args.take.rows = l->prefix->n_patches;
-    call.args.take.round = c->rounded ? l->round : 0;
+    call.args.take.round = c->rounded && l->round && !l->spares;
     tec_program_call(l->program, &call);
     return call.out[0];
 }

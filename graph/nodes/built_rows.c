@@ -24,6 +24,24 @@ static void scale_by_time(const struct tec_built *b, const struct tec_model_call
     a->fixed_bias = c->shift < 0 ? NULL : tec_timed_row(timed, c->shift, timed->steps);
 }
 
+/* Whether queries, keys or values are made of a value. */
+static bool is_attended(const struct tec_built *b, int at)
+{
+    const struct tec_value_uses *u = &b->p->calls[at].uses;
+    bool attended = false;
+    for (int i = u->first; i <= u->last && i < b->p->n; i++)
+        for (int k = 0; k < b->p->calls[i].n_in; k++)
+            attended |= b->p->calls[i].in[k] == at && b->p->calls[i].word == TEC_WORD_attention;
+    return attended;
+}
+
+/* Whether what a norm writes is rounded for the products that read it. */
+static bool rounds(const struct tec_built *b, int at)
+{
+    bool spared = b->l->spares && (b->p->tower || b->p->projects || is_attended(b, at));
+    return b->l->round && tec_built_rounds(b, at) && !spared;
+}
+
 int tec_built_norm(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
@@ -43,7 +61,7 @@ int tec_built_norm(struct tec_built *b, int at)
     a->offset = w->norm ? (float)c->offset : 1.0F;
     if (c->scale >= 0)
         scale_by_time(b, c, a);
-    a->round = b->l->round && tec_built_rounds(b, at);
+    a->round = rounds(b, at);
     tec_program_call(b->l->program, &call);
     return call.out[0];
 }

@@ -42,7 +42,8 @@ static struct tec_attending attending(const struct tec_built *b, int layer)
                                   .bias = b->w[at].bias,
                                   .reach = b->w[at].reach,
                                   .whole = b->text->tower &&
-                                           b->l->model->vision.patches >= TEC_ATTENTION_WHOLE_ROWS};
+                                           b->l->model->vision.patches >= TEC_ATTENTION_WHOLE_ROWS,
+                                  .spared = b->text->tower && b->l->spares};
 }
 
 static bool taps(const struct tec_built *b)

@@ -51,7 +51,9 @@ struct tec_lower {
     const int *zero;     /* device: a constant 0 */
     const int *ends;     /* device: [text.n_ends] constants; NULL = none */
     struct tec_device *device;
-    bool round;     /* activations that enter a GEMM are rounded to bf16 too */
+    bool round;     /* activations that enter a GEMM are rounded to bf16 too; */
+    bool spares;    /* but not what queries, keys and values are made of, and of towers and what
+                     * projects only what an activation writes */
     bool two_terms; /* products with bf16 weights may read activations as two bf16 terms */
     bool whole;     /* run the last layer of a prefill for all rows, as taps need it */
     bool cuts;      /* between layers the program may be cut */
@@ -127,7 +129,8 @@ struct tec_attending {
     const struct tec_rows *rows;
     const float *bias; /* of tec_call_weights */
     int reach;
-    bool whole; /* what is rounded may be of whole numbers (tec_attention_args) */
+    bool whole;  /* what is rounded may be of whole numbers (tec_attention_args) */
+    bool spared; /* and what rows gather is not rounded */
 };
 struct tec_kv_tensors {
     int k, v;

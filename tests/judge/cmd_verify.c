@@ -20,7 +20,7 @@ struct verify_options {
 static const struct tec_option options[] = {
     {"dtype", 0, TEC_OPTION_WORD, "f32|bf16", "what the engine computes in; f32",
      offsetof(struct verify_options, dtype), 0, 0},
-    {"round", 0, TEC_OPTION_WORD, "none|bf16x2|bf16",
+    {"round", 0, TEC_OPTION_WORD, "none|bf16x2|mixed|bf16",
      "of bf16 plans: what products read of activations, as model.round says of a pipeline; none",
      offsetof(struct verify_options, round), 0, 0},
     {"adapter", 0, TEC_OPTION_TEXT, "DIR",
@@ -85,8 +85,8 @@ static void judge_case(struct walk *w, const char *dir, FILE *out, bool text,
     struct tec_error err = {0};
     tec_arena_init(&arena, w->call->heap);
     struct tec_verify v = {.dtype = o->dtype ? "bf16" : "f32",
-                           .round = o->round == 2,
-                           .two_terms = o->round == 1,
+                           .round = o->round >= 2,
+                           .two_terms = o->round == 1 || o->round == 2,
                            .root = w->call->root,
                            .adapter = o->adapter,
                            .device = w->device,

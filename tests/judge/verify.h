@@ -17,7 +17,7 @@ struct tec_verify {
     json_t *json;      /* its case.json, an object */
     const char *dtype; /* "f32" or "bf16" */
     bool round;        /* of bf16 plans: what products read is rounded, as model.round = "bf16"; */
-    bool two_terms;    /* or may be read as two terms, as "bf16x2" */
+    bool two_terms;    /* or may be read as two terms, as "bf16x2"; both: as "mixed" */
     const char *root;  /* holds pipelines/; NULL: the current folder */
     const char *adapter; /* merged into the case's checkpoint; NULL: none */
     struct tec_device_options device;

@@ -49,17 +49,42 @@ static json_t *kib(const struct doctor *d, const char *key)
     return number(value < 0 || value > INT64_MAX / 1024 ? -1 : value * 1024);
 }
 
+/* The processor's flags between spaces; empty: not known. */
+static void find_flags(char flags[TEC_SYSTEM_LINE + 2], const struct doctor *d)
+{
+    char line[TEC_SYSTEM_LINE];
+    if (!tec_system_line(line, d->system, "/proc/cpuinfo", "flags") &&
+        !tec_system_line(line, d->system, "/proc/cpuinfo", "Features"))
+        line[0] = '\0';
+    snprintf(flags, TEC_SYSTEM_LINE + 2, line[0] ? " %s " : "%s", line);
+}
+
+/* Which words of a model's `round` make its products faster here; others lose bits for nothing. */
+static json_t *look_round(struct doctor *d)
+{
+    char flags[TEC_SYSTEM_LINE + 2], maker[TEC_SYSTEM_LINE];
+    find_flags(flags, d);
+    bool amd = tec_system_line(maker, d->system, "/proc/cpuinfo", "vendor_id") &&
+               strcmp(maker, "AuthenticAMD") == 0;
+    if (!flags[0])
+        return json_null();
+    if (strstr(flags, " amx_bf16 "))
+        return json_string("bf16x2, mixed and bf16 are faster than none");
+    if (amd && strstr(flags, " avx512_bf16 "))
+        return json_string("mixed and bf16 are faster than none");
+    return json_string("nothing is faster than none on this processor");
+}
+
 /* Which of the instructions that kernels are written for the processor has. */
 static json_t *look_isa(struct doctor *d)
 {
     static const char *const known[] = {
         "avx2",     "fma",      "f16c",  "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16",
         "amx_bf16", "amx_int8", "asimd", "asimddp",  "i8mm",    "bf16",        "sve"};
-    char flags[TEC_SYSTEM_LINE], *rest, *word;
+    char flags[TEC_SYSTEM_LINE + 2], *rest, *word;
     json_t *list = json_array();
     bool tiles = false;
-    if (!tec_system_line(flags, d->system, "/proc/cpuinfo", "flags"))
-        tec_system_line(flags, d->system, "/proc/cpuinfo", "Features");
+    find_flags(flags, d);
     for (word = strtok_r(flags, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
             if (strcmp(word, known[i]) == 0) {
@@ -302,17 +327,10 @@ static const struct {
     const char *name;
     json_t *(*look)(struct doctor *d);
 } parts[] = {
-    {"isa", look_isa},
-    {"tier", look_tier},
-    {"tiers", look_tiers},
-    {"cores", look_cores},
-    {"clocks", look_clocks},
-    {"governor", look_governor},
-    {"huge_pages", look_huge_pages},
-    {"memory", look_memory},
-    {"power", look_power},
-    {"scheduling", look_scheduling},
-    {"gpu", look_gpu},
+    {"isa", look_isa},           {"round", look_round},           {"tier", look_tier},
+    {"tiers", look_tiers},       {"cores", look_cores},           {"clocks", look_clocks},
+    {"governor", look_governor}, {"huge_pages", look_huge_pages}, {"memory", look_memory},
+    {"power", look_power},       {"scheduling", look_scheduling}, {"gpu", look_gpu},
 };
 
 enum tec_status tec_doctor_look(json_t **report, const char *system, bool measure,

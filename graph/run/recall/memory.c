@@ -61,6 +61,7 @@ static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, str
                                 .dim = (uint32_t)m->dim};
     name_model(m, key->model);
     static const char *const rounds[] = {[TEC_ROUND_BF16X2] = ", activations in two bf16 terms",
+                                         [TEC_ROUND_MIXED] = ", activations in one or two",
                                          [TEC_ROUND_BF16] = ", activations in bf16"};
     static const char *const bits[] = {
         [TEC_QUANTIZE_INT8] = ", int8 weights", [TEC_QUANTIZE_INT4] = ", int4 weights"};
