@@ -94,6 +94,31 @@ run 0 "the same steps" check "$W/left.lua" --costs "$W/steps.costs"
 sed 's/arch = "pi05"/arch = "gone"/' "$W/left.lua" >"$W/gone.lua"
 run 1 "a model that is not there" check "$W/gone.lua" --costs "$W/steps.costs"
 out "W119.: 'act' was measured with 10 steps; its model's description, which says how many it has here, cannot be read"
+# By other words that launches cost by.
+grep -q '"model.round": "none"' "$W/demo.costs"; ok $? "a file says with which words it was measured"
+run 0 "another word of round" check $demo $patient --costs "$W/demo.costs" --set model.round=mixed
+out "W119.: costs were measured with model.round = \"none\", which is \"mixed\" here"
+out "$demo:[0-9]*:[0-9]*"; out "measure it again"
+run 0 "told by run, once" run $demo --costs "$W/demo.costs" --frames 1 --threads 1 --set model.round=bf16 \
+    --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl
+[ "$(grep -c 'model.round = "none", which is "bf16" here: measure it again' "$W/err")" = 1 ]; ok $? "says it"
+run 0 "and another dtype" run $demo --costs "$W/demo.costs" --frames 1 --threads 1 --dtype f32 \
+    --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl
+err 'model.dtype = "bf16", which is "f32" here'
+run 0 "by simulate" simulate $demo --costs "$W/demo.costs" --frames 4 --set model.quantize=int8
+err 'model.quantize = "none", which is "int8" here'
+run 0 "a ring is measured" profile pipelines/demo_metaworld_token.lua --threads 1 --frames 4 --rounds 1 -o "$W/ring.costs"
+run 0 "and its keys are copied" check pipelines/demo_metaworld_token.lua --costs "$W/ring.costs" \
+    --set frame.period_ms=60000 --set resources.ring.shift=device_copy
+out 'resources.ring.shift = "rotate", which is "device_copy" here'
+sed 's/"settings": *{[^}]*},//' "$W/demo.costs" | tr -d '\n' | sed 's/"settings": *{[^}]*},//' >"$W/older.costs"
+run 0 "an older file has none" check $demo $patient --costs "$W/older.costs" --set model.round=mixed
+! grep -q "W119" "$W/out" && [ ! -s "$W/err" ]; ok $? "and is taken to be of the pipeline's"
+for settings in 7 '{"model.round": 3}'; do
+    printf '{"schema":1,"settings":%s,"variants":[{"node":"see","point":{},"n":1,"min":1,"p50":1,"p99":1,"p999":1,"max":1}]}' \
+        "$settings" >"$W/settings.costs"
+    run 3 "settings $settings" check $demo --costs "$W/settings.costs"; err "settings"
+done
 costs other.costs 1 1 look
 run 0 "a row of an unknown node" check $demo --costs "$W/other.costs"
 err "is called 'look'"

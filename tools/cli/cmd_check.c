@@ -13,6 +13,7 @@
 #include "tools/frames/ring_text.h"
 #include "tools/measure/accuracy.h"
 #include "tools/measure/costs_file.h"
+#include "tools/measure/costs_settings.h"
 #include "tools/measure/measure.h"
 
 #include <limits.h>
@@ -352,6 +353,7 @@ static enum tec_status judge_costs(struct tec_invocation *call, const struct tec
         return tec_fail(err, TEC_NO_MEMORY, "no memory for steps");
     tec_measure_steps(steps, call, pipeline);
     tec_profile_costs_check(d, costs, pipeline, steps, call->shared.costs);
+    tec_profile_costs_settings_check(d, costs, pipeline, call->shared.costs);
     return TEC_OK;
 }
 

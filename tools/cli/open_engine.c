@@ -7,6 +7,7 @@
 #include "graph/load/pipeline_texts.h"
 #include "tools/api/topology.h"
 #include "tools/measure/costs_file.h"
+#include "tools/measure/costs_settings.h"
 
 #include <string.h>
 
@@ -141,6 +142,15 @@ static enum tec_status open_options(struct tec_opened *out, struct tec_engine_op
     return TEC_OK;
 }
 
+/* What the costs were measured with that is otherwise here. */
+static void tell_costs(const struct tec_invocation *call, const struct tec_engine_options *options,
+                       const struct tec_pipeline *pipeline)
+{
+    const char *path = call->shared.costs;
+    tec_profile_costs_steps(call, options->costs, pipeline, path);
+    tec_profile_costs_settings_say(call, options->costs, pipeline, options->dtype, path);
+}
+
 static enum tec_status open_here(struct tec_opened *out, struct tec_engine_options *options,
                                  struct tec_invocation *call, const char *path,
                                  const struct tec_engine_options *more, bool warns,
@@ -151,7 +161,7 @@ static enum tec_status open_here(struct tec_opened *out, struct tec_engine_optio
     if (status == TEC_OK)
         status = tec_profile_costs_open(&options->costs, call, out->pipeline, err);
     if (status == TEC_OK && options->costs)
-        tec_profile_costs_steps(call, options->costs, out->pipeline, call->shared.costs);
+        tell_costs(call, options, out->pipeline);
     if (status != TEC_OK)
         tec_close_engine(out);
     return status;

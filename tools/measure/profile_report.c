@@ -1,6 +1,7 @@
 /* profile_report.c - the `.costs` form of a measurement, and what it says of itself. */
 #include "tools/measure/profile.h"
 
+#include "tools/measure/costs_settings.h"
 #include "tools/measure/machine.h"
 
 #include <string.h>
@@ -129,7 +130,9 @@ json_t *tec_profile_costs(const struct tec_profile *p)
                              s->random_weights.given ? tec_size_names[s->size] : "checkpoint",
                              "pictures", p->input.prefix.n_pictures, "prompt_tokens",
                              p->prompt_tokens, "machine", tec_machine_json(device));
+    json_t *settings = tec_profile_costs_settings(p->opened.pipeline, p->opened.more.dtype);
     bool ok = costs && more && json_object_update(costs, more) == 0 &&
+              json_object_set_new(costs, "settings", settings) == 0 &&
               json_object_set_new(costs, "variants", rows_json(p, false)) == 0;
     if (ok && json_array_size(private) > 0)
         ok = json_object_set(costs, "private", private) == 0;

@@ -5,6 +5,7 @@
 #include "policies/host/state.h"
 #include "tools/api/topology.h"
 #include "tools/measure/costs_file.h"
+#include "tools/measure/costs_settings.h"
 #include "tools/policy/gate_run.h"
 #include "tools/policy/workload.h"
 
@@ -238,6 +239,7 @@ static enum tec_status prepare(struct gate *g, struct tec_error *err)
     TEC_TRY(tec_live_topology_of(&g->topology, g->pipeline, 0, 0, arena, err));
     TEC_TRY(tec_profile_costs_read(&g->costs, g->call, g->o->costs, err));
     tec_profile_costs_steps(g->call, &g->costs, g->pipeline, g->o->costs);
+    tec_profile_costs_settings_say(g->call, &g->costs, g->pipeline, NULL, g->o->costs);
     TEC_TRY(tec_workload_at_p99(&g->costs_p99, &g->costs, arena, err));
     g->runs = TEC_NEW(arena, RUNS, struct tec_gate_run);
     return g->runs ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for the runs");

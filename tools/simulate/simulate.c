@@ -3,6 +3,7 @@
 #include "tools/simulate/simulate.h"
 
 #include "tools/measure/costs_file.h"
+#include "tools/measure/costs_settings.h"
 #include "tools/measure/measure.h"
 
 enum { PATIENCE_US = 200000 };
@@ -72,6 +73,7 @@ static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation 
     if (!o->costs)
         TEC_TRY(even_costs(&s->costs, s->opened.pipeline, o->launch_ms * 1e3, call->arena, err));
     tec_profile_costs_steps(call, &s->costs, s->opened.pipeline, o->costs);
+    tec_profile_costs_settings_say(call, &s->costs, s->opened.pipeline, NULL, o->costs);
     /* The real time of a call decides nothing here, so that a slow machine cannot change what
      * happens. */
     s->opened.pipeline->guard.hard_us = PATIENCE_US;

@@ -148,6 +148,34 @@ static enum tec_status take_words(struct tec_cost_table *out, const json_t *json
     return TEC_OK;
 }
 
+/* Take the words of the pipeline; a file without them says nothing. */
+static enum tec_status take_settings(struct tec_cost_table *out, const json_t *json,
+                                     const char *where, struct tec_arena *arena,
+                                     struct tec_error *err)
+{
+    json_t *settings = json_object_get(json, "settings"), *value;
+    const char *name;
+    size_t n = json_object_size(settings);
+    if (settings && (!json_is_object(settings) || n > TEC_MAX_COST_SETTINGS))
+        return tec_fail(err, TEC_MALFORMED, "%s: settings must be a table of up to %d words", where,
+                        TEC_MAX_COST_SETTINGS);
+    out->settings = TEC_NEW(arena, n + 1, struct tec_cost_setting);
+    if (!out->settings)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %s", where);
+    json_object_foreach(settings, name, value)
+    {
+        struct tec_cost_setting *to = &out->settings[out->n_settings++];
+        if (!json_is_string(value))
+            return tec_fail(err, TEC_MALFORMED, "%s: settings: not a word under '%.80s'", where,
+                            name);
+        to->name = tec_arena_strdup(arena, name);
+        to->word = tec_arena_strdup(arena, json_string_value(value));
+        if (!to->name || !to->word)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for %s", where);
+    }
+    return TEC_OK;
+}
+
 enum tec_status tec_costs_table_take(struct tec_cost_table *out, const json_t *json,
                                      const char *where, struct tec_arena *arena,
                                      struct tec_error *err)
@@ -167,6 +195,7 @@ enum tec_status tec_costs_table_take(struct tec_cost_table *out, const json_t *j
     TEC_TRY(
         take_factor(&out->copy_bytes_per_us, json, "copy_bytes_per_us", 0.0, most_us, where, err));
     TEC_TRY(take_words(out, json, where, arena, err));
+    TEC_TRY(take_settings(out, json, where, arena, err));
     out->rows = TEC_NEW(arena, n, struct tec_cost_row);
     if (!out->rows)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %s", where);

@@ -12,7 +12,8 @@
  * prompt, which it runs in place of the prefill, or per slice; with "percent" at that share of the
  * segments in every layer, without as declared. Rows of a remember node are per launch of so many
  * "tokens"; for a later memory_load node of its memory they are called NODE.LOAD. A row of an
- * action node says with how many "steps". Further fields are ignored. Read-only after reading: any
+ * action node says with how many "steps". "settings" are words of the pipeline that it was measured
+ * with: { "model.round": "none" }. Further fields are ignored. Read-only after reading: any
  * thread. */
 #ifndef TEC_GRAPH_RUN_LOOP_COST_TABLE_H
 #define TEC_GRAPH_RUN_LOOP_COST_TABLE_H
@@ -22,7 +23,12 @@
 
 #include <jansson.h>
 
-enum { TEC_MAX_COST_ROWS = 4096 };
+enum { TEC_MAX_COST_ROWS = 4096, TEC_MAX_COST_SETTINGS = 256 };
+
+/* A word of the pipeline that launches cost by: "model.round", "bf16". */
+struct tec_cost_setting {
+    const char *name, *word;
+};
 
 struct tec_cost_row {
     const char *node;
@@ -42,6 +48,8 @@ struct tec_cost_table {
     const char *pipeline;      /* that it was measured on; NULL = not said */
     const char *device, *tier; /* "cpu", "avx2": where; NULL = not said */
     int threads;               /* lanes of it; 0 = not said */
+    int n_settings;            /* 0 = not said */
+    struct tec_cost_setting *settings;
 };
 
 /* Read a file, or a value that a scenario carries. `where` names it in errors: TEC_MALFORMED says
