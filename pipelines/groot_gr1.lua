@@ -7,7 +7,7 @@ local OBS_TOKENS <const> = 256 + TXT_TOKENS
 return pipeline {
   name   = "groot_gr1",
   schema = 1,
-  model  = model { arch = "groot_n15", weights = "gr00t_n1_5", embodiment = "gr1", dtype = "bf16" },
+  model  = model { arch = "groot_n15", weights = "gr00t_n1_5", embodiment = "gr1", dtype = "bf16", round = "mixed" },
 
   -- A chunk is 16 actions at 20 Hz.
   frame  = frame { period_ms = 800, clock = "external", overrun = "skip_next" },

@@ -12,7 +12,7 @@ end
 return pipeline {
   name   = "pi05_aloha",
   schema = 1,
-  model  = model { arch = "pi05", weights = "pi05_base", dtype = "bf16" },
+  model  = model { arch = "pi05", weights = "pi05_base", dtype = "bf16", round = "mixed" },
   robot  = "robots/aloha.lua",
 
   frame  = frame { period_ms = 50, clock = "external", overrun = "skip_next" },

@@ -6,7 +6,7 @@ local OBS_TOKENS <const> = 2 * 256 + TXT_TOKENS
 return pipeline {
   name   = "pi05_droid",
   schema = 1,
-  model  = model { arch = "pi05", weights = "pi05_droid", dtype = "bf16" },
+  model  = model { arch = "pi05", weights = "pi05_droid", dtype = "bf16", round = "mixed" },
   robot  = "robots/droid.lua",
 
   frame  = frame { period_ms = 1000 / 15, clock = "external", overrun = "skip_next" },

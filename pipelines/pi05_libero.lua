@@ -6,7 +6,7 @@ local OBS_TOKENS <const> = 2 * 256 + TXT_TOKENS
 return pipeline {
   name   = "pi05_libero",
   schema = 1,
-  model  = model { arch = "pi05", weights = "pi05_libero", dtype = "bf16" },
+  model  = model { arch = "pi05", weights = "pi05_libero", dtype = "bf16", round = "mixed" },
   robot  = "robots/libero.lua",
 
   frame  = frame { period_ms = 100, clock = "external", overrun = "skip_next" },

@@ -10,7 +10,7 @@ return pipeline {
   name   = "planner_and_arm",
   schema = 1,
   models = {
-    arm     = model { arch = "pi05", weights = "pi05_libero", dtype = "bf16" },
+    arm     = model { arch = "pi05", weights = "pi05_libero", dtype = "bf16", round = "mixed" },
     planner = model { arch = "qwen2", weights = "qwen2.5-1.5b-instruct", dtype = "bf16" },
   },
   robot  = "robots/libero.lua",
