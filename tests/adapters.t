@@ -31,7 +31,7 @@ ok $? "so does one whose base is named by its path"
 "$T" init "$W/arm" >"$W/arm.lua" && sed "s|weights = \"[^\"]*\"|&, adapter = \"$W/lora\"|" "$W/arm.lua" >"$W/field.lua"
 run field "$W/field.lua" --dtype bf16 && cmp "$W/merged.txt" "$W/field.txt"
 ok $? "and a pipeline whose model has an adapter"
-sed 's|weights = "[^"]*"|&, quantize = "int8"|' "$W/arm.lua" >"$W/int8.lua"
+sed 's|weights = "[^"]*"|&, quantize = "int8", quantize_head = "int8"|' "$W/arm.lua" >"$W/int8.lua"
 run int8 "$W/int8.lua" --adapter "$W/lora" && run eight "$W/int8.lua" --weights "$W/merged" && cmp "$W/int8.txt" "$W/eight.txt" &&
     ! cmp -s "$W/merged.txt" "$W/eight.txt"
 ok $? "8-bit weights are rounded after it was merged"

@@ -82,6 +82,7 @@ FIELDS = {
     "model.embodiment": ("check", "groot_gr1.lua", "model = { embodiment = 'nothing' }"),
     "model.dtype": ("run", DEMO, "model = { dtype = 'f32' }"),
     "model.quantize": ("check", DEMO, "model = { quantize = 'int8' }"),
+    "model.quantize_head": ("check", DEMO, "model = { quantize_head = 'int8' }"),
     "model.round": ("run", DEMO, "model = { round = 'bf16' }"),
     "model.where": ("check", DEMO, "model = { where = 'cuda:99' }"),
     "frame.period_ms": ("check", DEMO, "frame = { period_ms = 250 }"),

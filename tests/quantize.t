@@ -1,6 +1,7 @@
 #!/bin/sh
-# quantize.t - models whose layers have 8-bit or 4-bit weights (`quantize` of a pipeline), from the outside: their
-# bytes, the file of packed weights, threads, tiers, other models, and how far actions move.
+# quantize.t - models whose layers have 8-bit or 4-bit weights (`quantize` of a pipeline), or whose head has 8-bit ones
+# (`quantize_head`), from the outside: their bytes, the file of packed weights, threads, tiers, other models, and how far
+# actions and texts move.
 # usage: tests/quantize.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
 . "$(dirname "$0")/opening.sh"
 P=pipelines/demo_metaworld.lua
@@ -26,7 +27,7 @@ END
 
 # peak SIZE OPTION...: KiB of the device's plan of a model of that size, and of the process at its peak, over two frames.
 peak() {
-    set -- --device cpu --threads 2 --random-weights 1 --size "$@" --policy actionflow --param depth=1
+    set -- --device cpu --threads 2 --random-weights 1 --size "$@"
     python3 - "$T" "$@" <<'END'
 import os, re, subprocess, sys
 plan = subprocess.run([sys.argv[1], "check"] + sys.argv[2:], stdout=subprocess.PIPE, check=True).stdout.decode()
@@ -69,7 +70,7 @@ for q in int8 int4; do
         ok $? "$q: $pipeline, with random weights"
     done
     # What a process has besides its plan is the same for a tiny model: nothing of 16 bits stays beside the rounded weights.
-    R="$Q pipelines/openvla_bridge.lua"
+    R="$Q pipelines/openvla_bridge.lua --policy actionflow --param depth=1"
     peak tiny $R >"$W/base" 2>"$W/err" && peak small $R >"$W/out" 2>"$W/err" &&
         cat "$W/base" "$W/out" | { read -r plan most && read -r larger peak && [ $((peak - (most - plan))) -le $((larger * 110 / 100)) ]; }
     ok $? "$q: the peak of memory is at most 1.10 x the plan, and what a tiny model takes besides"
@@ -108,6 +109,48 @@ END
     ! "$T" run --weights "$W/checkpoint" $A --random-inputs 4 --set model.quantize=int4 >"$W/out" 2>"$W/err" &&
     grep -q "checkpoint.*tensor '.*layers.0.mlp.up_proj.weight' element 5 is 999424; .* within +-491280" "$W/err"
 ok $? "a weight that 4 bits have no scale for is an error with its place"
+
+# texts_of FILE OPTION...: $W/FILE gets the tokens of all texts of five frames; none at all is a failure.
+texts_of() {
+    to=$1
+    shift
+    "$T" run "$@" --random-inputs 4 -n 5 --drain --format json >"$W/out" 2>"$W/err" &&
+        python3 -c "import json, sys
+tokens = [part['tokens'] for line in sys.stdin for node in json.loads(line).get('text', {}).values() for part in node]
+for t in tokens: print(t)
+sys.exit(not any(tokens))" <"$W/out" >"$W/$to"
+}
+H="--set model.quantize_head=int8"
+"$T" check $P --set model.quantize_head=int4 >"$W/out" 2>&1; [ $? -eq 1 ] && grep -q "must be one of none, int8" "$W/out"
+ok $? "the head: another word is an error with its place"
+actions_of head $A $H && cmp "$W/plain" "$W/head" >"$W/err" 2>&1
+ok $? "the head: actions that do not go through it are the same"
+# Of a tied embedding the head is a second matrix: a byte for each weight and a scale for each token. Another is half.
+tied="pipelines/qwen_chat.lua --random-weights 1 --size full" own="pipelines/openvla_bridge.lua --random-weights 1 --size full"
+a=$(weights $tied) && b=$(weights $tied $H) && [ $((b - a)) -gt 125000 ] && [ $((b - a)) -lt 140000 ]
+ok $? "the head: beside a tied embedding it is counted"
+a=$(weights $own --set model.quantize=int8) && b=$(weights $own --set model.quantize=int8 $H) && [ "$b" -lt "$a" ]
+ok $? "the head: of a model with a head of its own there are fewer bytes"
+for pipeline in qwen_chat smollm2_chat openvla_bridge; do # the second one rounds logits to bf16, the third acts by tokens
+    R="--device cpu pipelines/$pipeline.lua --random-weights 1 --size tiny"
+    [ $pipeline = openvla_bridge ] && kind=actions_of R="$R --policy actionflow --param depth=1" || kind=texts_of
+    $kind a $R $H --threads 1 && $kind b $R $H --threads 2 && cmp "$W/a" "$W/b" >"$W/err" 2>&1 &&
+        $kind c $R $H --set model.quantize=int4 && $kind d $R $H --dtype f32
+    ok $? "the head: $pipeline, with random weights, on one thread and two"
+done
+"$T" pack --weights "$W/checkpoint" --device cpu $P $H 2>"$W/err" && texts_of a $A $H && texts_of b --weights "$W/checkpoint" $A $H &&
+    grep -q "checked in" "$W/err" && cmp "$W/a" "$W/b" && texts_of f32 $A --dtype f32 && cmp "$W/a" "$W/f32"
+ok $? "the head: a file of packed weights has the same texts, which are float32's"
+V="verify --device cpu --dtype bf16 tests/golden/pi/pi05_tiny_lang"
+"$T" $V >"$W/a" 2>"$W/err" && "$T" $V --quantize-head int8 >"$W/b" 2>"$W/err" && ! cmp -s "$W/a" "$W/b" &&
+    "$T" $V --quantize-head int8 --threads 1 >"$W/c" 2>"$W/err" && cmp "$W/b" "$W/c"
+ok $? "verify --quantize-head int8: other logits, within the bounds of bf16, with the tokens"
+"$T" $V --quantize-head int8 --certify "$W/none" >"$W/out" 2>"$W/err"; [ $? -ne 0 ] && grep -q "a certificate is of plans that do not round" "$W/err"
+ok $? "a certificate is not of such a head"
+R="$H --policy isolated pipelines/qwen_chat.lua"
+peak tiny $R >"$W/base" 2>"$W/err" && peak small $R >"$W/out" 2>"$W/err" &&
+    cat "$W/base" "$W/out" | { read -r plan most && read -r larger peak && [ $((peak - (most - plan))) -le $((larger * 110 / 100)) ]; }
+ok $? "the head: the peak of memory is at most 1.10 x the plan, and what a tiny model takes besides"
 
 R="pipelines/qwen_chat.lua --random-weights 1 --size full"
 a=$(weights $R --set model.quantize=int8) && b=$(weights $R --set model.quantize=int4) && [ "$b" -lt "$a" ]

@@ -97,6 +97,8 @@ compare "a draft that is another model: next to nothing is kept" 0:0.1
 check "what a look at the draft takes is predicted" grep -qE "^verify.b.* decode .* modelled$" out
 pipeline large large f32 16 "max_tokens = 61, spawn = every(2)"
 compare "sixteen tokens at a time" 0.5:0.999
+pipeline "large\", quantize_head = \"int8" large f32 4 "max_tokens = 60, spawn = every(2)"
+compare "the head in 8 bits: the same tokens for one row and for several" 0.3:0.999
 pipeline large large f32 1 "max_tokens = 47, spawn = every(1)"
 compare "one token at a time, several requests in a launch" 0.5:0.999
 pipeline large_penal other_penal bf16 4 "max_tokens = 60, spawn = every(1)"

@@ -3,6 +3,7 @@
 #include "graph/model/weight_cache.h"
 #include "base/store/dtype.h"
 #include "kernels/device_kind.h"
+#include "kernels/int8.h"
 #include "tests/box.h"
 
 #include <fcntl.h>
@@ -111,12 +112,13 @@ static void find_file(struct box *b)
     snprintf(b->path, sizeof b->path, "%s/%s", b->dir, name);
 }
 
-static void same_bytes(const char *path, const char *arch, bool bf16)
+static void same_bytes_of(const char *path, const char *arch, bool bf16, enum tec_quantize head)
 {
     struct box b;
     struct loading l;
     box_make(&b);
     begin(&l, path, arch, bf16, b.dir);
+    l.options.quantize_head = head;
     l.options.cache = NULL;
     uint64_t plain = loaded(&l, false);
     l.options.cache = &l.cache;
@@ -128,6 +130,11 @@ static void same_bytes(const char *path, const char *arch, bool bf16)
     end(&l);
     box_remove(&b);
     CHECK_INT(heap.live, ==, 0);
+}
+
+static void same_bytes(const char *path, const char *arch, bool bf16)
+{
+    same_bytes_of(path, arch, bf16, TEC_QUANTIZE_NONE);
 }
 
 TEST(every_kind_of_model_has_the_same_bytes)
@@ -156,6 +163,47 @@ TEST(weights_of_4_bits_have_the_same_bytes)
     same_bytes("tests/golden/qwen/awq_g32_odd/checkpoint", NULL, true);
     same_bytes("tests/golden/qwen/gptq_g64_actorder_odd/checkpoint", NULL, true);
     same_bytes("tests/golden/qwen/gptq_g128/checkpoint", NULL, false);
+}
+
+/* Tied to the embedding, and a tensor of its own. */
+TEST(heads_of_8_bits_have_the_same_bytes)
+{
+    same_bytes_of(BUNDLED, NULL, true, TEC_QUANTIZE_INT8);
+    same_bytes_of(BUNDLED, NULL, false, TEC_QUANTIZE_INT8);
+    same_bytes_of("tests/golden/openvla/odd/checkpoint", NULL, true, TEC_QUANTIZE_INT8);
+}
+
+/* The embedding is as it was, and the head beside it is a matrix of its own with a scale for each
+ * token. Where no tokens are made there is none, and the file is that of any such plan. */
+TEST(a_head_of_8_bits_is_beside_the_embedding)
+{
+    struct box b;
+    struct loading l;
+    box_make(&b);
+    begin(&l, BUNDLED, NULL, true, b.dir);
+    struct tec_weights *plain = load(&l);
+    l.options.quantize_head = TEC_QUANTIZE_INT8;
+    struct tec_weights *w = load(&l);
+    CHECK(strstr(l.said, "kept as")); /* a file of its own */
+    CHECK(plain->tied && plain->head.w == plain->embed.w);
+    CHECK(w->tied && w->head.w != w->embed.w);
+    CHECK_INT(w->head.form, ==, TEC_FORM_INT8);
+    CHECK_INT(w->embed.form, ==, TEC_FORM_BF16);
+    CHECK(w->head.n == w->embed.n && w->head.k == w->embed.k && w->head.cols == w->embed.cols);
+    size_t rows = (size_t)w->embed.n * (size_t)w->embed.k;
+    CHECK(memcmp(w->embed.w, plain->embed.w, 2 * rows) == 0);
+    CHECK_INT(w->bytes - plain->bytes, ==, (int64_t)tec_int8_size(w->head.n, w->head.k));
+    tec_weights_close(plain);
+    tec_weights_close(w);
+
+    l.options.language = false;
+    l.options.quantize_head = TEC_QUANTIZE_NONE;
+    uint64_t silent = loaded(&l, false);
+    l.options.quantize_head = TEC_QUANTIZE_INT8;
+    CHECK(loaded(&l, true) == silent);
+    end(&l);
+    box_remove(&b);
+    CHECK_INT(heap.live, ==, 0);
 }
 
 /* A device that does not read host memory has a copy, and the file is closed. */
@@ -337,16 +385,18 @@ TEST(processes_may_start_at_once)
 TEST(what_is_packed_is_what_this_version_packs)
 {
     static const struct {
-        enum tec_quantize quantize;
+        enum tec_quantize quantize, head;
         uint64_t sum;
-    } of[] = {{TEC_QUANTIZE_NONE, 0x337287116f2d8a57},
-              {TEC_QUANTIZE_INT8, 0x2fc22447f13e2c66},
-              {TEC_QUANTIZE_INT4, 0x8d74766d98cba395}};
+    } of[] = {{TEC_QUANTIZE_NONE, TEC_QUANTIZE_NONE, 0x337287116f2d8a57},
+              {TEC_QUANTIZE_INT8, TEC_QUANTIZE_NONE, 0x2fc22447f13e2c66},
+              {TEC_QUANTIZE_INT4, TEC_QUANTIZE_NONE, 0x8d74766d98cba395},
+              {TEC_QUANTIZE_INT8, TEC_QUANTIZE_INT8, 0xc40b18388c1d91e5}};
     struct loading l;
     begin(&l, BUNDLED, NULL, true, NULL);
     l.options.cache = NULL;
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
         l.options.quantize = of[i].quantize;
+        l.options.quantize_head = of[i].head;
         uint64_t sum = loaded(&l, false);
         if (tec_device_layout(l.device) == TEC_MATRIX_PANELS) {
             CHECK_INT(TEC_WEIGHT_PACKING, ==, 5);

@@ -18,6 +18,8 @@ static const struct tec_word quantize_words[] = {{"none", TEC_QUANTIZE_NONE},
                                                  {"int8", TEC_QUANTIZE_INT8},
                                                  {"int4", TEC_QUANTIZE_INT4},
                                                  {NULL, 0}};
+static const struct tec_word head_words[] = {
+    {"none", TEC_QUANTIZE_NONE}, {"int8", TEC_QUANTIZE_INT8}, {NULL, 0}};
 static const struct tec_word round_words[] = {{"none", TEC_ROUND_NONE},
                                               {"bf16x2", TEC_ROUND_BF16X2},
                                               {"mixed", TEC_ROUND_MIXED},

@@ -79,11 +79,11 @@ struct tec_decl_model {
     const char *name;                                                 /* "main" unless given */
     const char *arch; /* pipelines/models/<arch>.lua */
     const char *weights, *adapter;
-    const char *embodiment; /* NULL = the checkpoint's, or the only one */
-    int dtype;              /* enum tec_decl_dtype: BF16 or F32 */
-    int quantize;           /* enum tec_quantize */
-    int round;              /* enum tec_decl_round */
-    const char *device;     /* field `where`: devices, the first that is here; NULL = the run's */
+    const char *embodiment;      /* NULL = the checkpoint's, or the only one */
+    int dtype;                   /* enum tec_decl_dtype: BF16 or F32 */
+    int quantize, quantize_head; /* enum tec_quantize: of layers; of the head, NONE or INT8 */
+    int round;                   /* enum tec_decl_round */
+    const char *device; /* field `where`: devices, the first that is here; NULL = the run's */
 };
 
 /* A name of `where`: index N of cuda:N, else 0. */

@@ -65,6 +65,8 @@ static struct tec_blocks_key settings_of(const struct tec_weights_options *o)
     add(&key, &o->model->identity, sizeof o->model->identity);
     if (o->quantize) /* files that were made before there was this stay whole */
         add_text(&key, o->quantize == TEC_QUANTIZE_INT8 ? "int8" : "int4");
+    if (o->quantize_head)
+        add_text(&key, "head in int8");
     return key;
 }
 

@@ -3,8 +3,9 @@
  *
  * Runs at load. Tensors are read one after the other through a small buffer and packed at their
  * final place, which never changes, since captures hold its address. A tied embedding is stored
- * once, and so is one whose two tensors hold equal bytes; k | v is a view into q | k | v. On a dry
- * source the same code only counts bytes. */
+ * once, and so is one whose two tensors hold equal bytes, but beside a head in 8 bits, as rows of
+ * the embedding are not rounded; k | v is a view into q | k | v. On a dry source the same code only
+ * counts bytes. */
 #include "graph/model/weights.h"
 
 #include "graph/model/loading.h"
@@ -20,7 +21,8 @@ static void collect(struct tec_expected *e, const char *const names[TEC_MAX_ALIA
         e->names[e->n_names] = names[e->n_names];
 }
 
-/* One matrix when both names lead to the same tensor or to equal bytes, else two. */
+/* One matrix when both names lead to the same tensor or to equal bytes and the head is not rounded,
+ * else two. */
 static enum tec_status load_embeddings(struct tec_weight_loading *l, const struct tec_text *t)
 {
     struct tec_expected embed = {.rank = 2, .shape = {t->vocab, t->stack.width}}, head = embed;
@@ -39,11 +41,13 @@ static enum tec_status load_embeddings(struct tec_weight_loading *l, const struc
         TEC_TRY(tec_weight_same(&l->source, &found_embed, &found_head, &same, l->err));
     l->out->tied = same;
     const enum tec_form form = l->options->bf16 ? TEC_FORM_BF16 : TEC_FORM_F32;
+    const enum tec_form rounded = l->options->quantize_head ? TEC_FORM_INT8 : form;
     TEC_TRY(tec_weight_loading_found(l, &found_embed, 0, form, &l->out->embed));
     l->out->head = l->out->embed;
-    if (same)
+    if (same && rounded == form)
         return TEC_OK;
-    return tec_weight_loading_found(l, &found_head, 0, form, &l->out->head);
+    return tec_weight_loading_found(l, same ? &found_embed : &found_head, 0, rounded,
+                                    &l->out->head);
 }
 
 static enum tec_status load_all(struct tec_weight_loading *l)
@@ -130,6 +134,8 @@ enum tec_status tec_weights_load(struct tec_weights **out,
 {
     struct tec_weights_options own = *options;
     own.bf16 = options->bf16 && !options->model->float32;
+    if (!own.language)
+        own.quantize_head = TEC_QUANTIZE_NONE; /* one file of packed weights for either */
     bool cached = own.cache && own.source.checkpoint && !own.source.dry;
     if (own.source.checkpoint)
         TEC_TRY(tec_model_accounts_for(own.model, own.source.checkpoint, heap, err));

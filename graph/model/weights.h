@@ -13,8 +13,8 @@
  * matrix for each point (kernels/conv.h). */
 enum tec_form { TEC_FORM_F32, TEC_FORM_BF16, TEC_FORM_INT8, TEC_FORM_INT4, TEC_FORM_POINTS };
 
-/* What the layers' matrices of a model are rounded to while they are loaded: those that a bf16 plan
- * rounds, but the embedding, the head and convolutions. */
+/* What matrices of a model are rounded to while they are loaded: those of layers that a bf16 plan
+ * rounds, or the head. Neither the embedding nor convolutions. */
 enum tec_quantize { TEC_QUANTIZE_NONE, TEC_QUANTIZE_INT8, TEC_QUANTIZE_INT4 };
 
 /* A packed matrix: y = x W^T + bias. */
@@ -62,7 +62,7 @@ struct tec_weights {
     struct tec_call_weights *text;  /* of the program of the text, by call */
     struct tec_call_weights *state; /* of what makes a row of the state, by call */
     struct tec_call_weights *calls; /* of the program of prefill and action, by call */
-    struct tec_matrix embed, head;  /* equal when tied */
+    struct tec_matrix embed, head;  /* equal when tied and the head is not rounded */
     const float *position, *types;  /* [rows, ld] added to embedding rows; NULL = none */
     int ld;
     bool bf16;
@@ -74,7 +74,7 @@ struct tec_weights {
     void **blocks;
     size_t *sizes; /* [n_blocks] */
     int n_blocks, block_room;
-    bool tied;               /* head and embedding are one matrix */
+    bool tied;               /* head and embedding have the same values */
     struct tec_blocks *kept; /* the mapped file that they came from; NULL: a checkpoint's */
 };
 
@@ -92,9 +92,10 @@ struct tec_weight_cache {
 struct tec_weights_options {
     const struct tec_model *model;
     struct tec_weight_source source;
-    struct tec_device *device; /* borrowed until close */
-    bool bf16;                 /* dtype of the matrices of layers and of the embedding */
-    enum tec_quantize quantize;
+    struct tec_device *device;            /* borrowed until close */
+    bool bf16;                            /* dtype of the matrices of layers and of the embedding */
+    enum tec_quantize quantize;           /* of the layers' matrices */
+    enum tec_quantize quantize_head;      /* TEC_QUANTIZE_INT8: beside a tied embedding; or NONE */
     bool language;                        /* false: the head is not needed */
     int prompts;                          /* whose pictures go through the towers at once; 0 = 1 */
     const struct tec_weight_cache *cache; /* NULL: none is looked for. Of checkpoints alone */

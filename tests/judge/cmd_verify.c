@@ -13,7 +13,7 @@
 enum { MAX_DEPTH = 8, MAX_CASES = 4096 };
 
 struct verify_options {
-    int dtype, round;
+    int dtype, round, head;
     const char *adapter, *certify;
 };
 
@@ -23,6 +23,9 @@ static const struct tec_option options[] = {
     {"round", 0, TEC_OPTION_WORD, "none|bf16x2|mixed|bf16",
      "of bf16 plans: what products read of activations, as model.round says of a pipeline; none",
      offsetof(struct verify_options, round), 0, 0},
+    {"quantize-head", 0, TEC_OPTION_WORD, "none|int8",
+     "what the head is kept in, as model.quantize_head says of a pipeline; none",
+     offsetof(struct verify_options, head), 0, 0},
     {"adapter", 0, TEC_OPTION_TEXT, "DIR",
      "a LoRA adapter (PEFT) to merge into the checkpoint of each case",
      offsetof(struct verify_options, adapter), 0, 0},
@@ -87,6 +90,7 @@ static void judge_case(struct walk *w, const char *dir, FILE *out, bool text,
     struct tec_verify v = {.dtype = o->dtype ? "bf16" : "f32",
                            .round = o->round >= 2,
                            .two_terms = o->round == 1 || o->round == 2,
+                           .head_int8 = o->head == 1,
                            .root = w->call->root,
                            .adapter = o->adapter,
                            .device = w->device,
@@ -181,6 +185,9 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         return tec_fail(err, TEC_INVALID,
                         o->certify ? "--round: a certificate is of plans that do not round"
                                    : "--round: without --dtype bf16 there is nothing to round");
+    if (o->head && o->certify)
+        return tec_fail(err, TEC_INVALID,
+                        "--quantize-head: a certificate is of plans that do not round");
     struct tec_error none; /* a case may need no shipped file; one that does names it */
     enum tec_status root = tec_cli_need_root(call, &none);
     if (root != TEC_OK && call->shared.root)

@@ -60,6 +60,8 @@ enum tec_status tec_pi_open_beside(struct tec_pi *pi, struct tec_verify *v, cons
                                                 .source = {.checkpoint = pi->checkpoint},
                                                 .device = pi->device,
                                                 .bf16 = strcmp(v->dtype, "bf16") == 0,
+                                                .quantize_head = v->head_int8 ? TEC_QUANTIZE_INT8
+                                                                              : TEC_QUANTIZE_NONE,
                                                 .language = true};
     return tec_weights_load(&pi->weights, &options, v->heap, err);
 }

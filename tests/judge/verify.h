@@ -18,6 +18,7 @@ struct tec_verify {
     const char *dtype; /* "f32" or "bf16" */
     bool round;        /* of bf16 plans: what products read is rounded, as model.round = "bf16"; */
     bool two_terms;    /* or may be read as two terms, as "bf16x2"; both: as "mixed" */
+    bool head_int8;    /* the head is in 8 bits, as model.quantize_head = "int8" */
     const char *root;  /* holds pipelines/; NULL: the current folder */
     const char *adapter; /* merged into the case's checkpoint; NULL: none */
     struct tec_device_options device;

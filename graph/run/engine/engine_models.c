@@ -375,23 +375,6 @@ void tec_engine_join_rings(struct tec_engine *e)
 
 /* --- weights and plan ------------------------------------------------------------------------ */
 
-bool tec_engine_bf16(const struct tec_engine *e, const struct tec_engine_model *m)
-{
-    if (e->options.dtype)
-        return strcmp(e->options.dtype, "bf16") == 0;
-    return declared(e, m)->dtype == TEC_DECL_BF16;
-}
-
-enum tec_quantize tec_engine_quantize(const struct tec_engine *e, const struct tec_engine_model *m)
-{
-    return e->options.exact ? TEC_QUANTIZE_NONE : (enum tec_quantize)declared(e, m)->quantize;
-}
-
-enum tec_decl_round tec_engine_round(const struct tec_engine *e, const struct tec_engine_model *m)
-{
-    return e->options.exact ? TEC_ROUND_NONE : (enum tec_decl_round)declared(e, m)->round;
-}
-
 struct load_report {
     const struct tec_engine_options *options;
     int64_t before, total;
@@ -434,6 +417,7 @@ static enum tec_status load_weights(struct tec_engine *e, struct tec_engine_mode
                                           .device = m->device,
                                           .bf16 = tec_engine_bf16(e, m),
                                           .quantize = tec_engine_quantize(e, m),
+                                          .quantize_head = tec_engine_quantize_head(e, m),
                                           .language = speaks(e, m),
                                           .prompts = rings_of(e, m),
                                           .cache = e->options.weight_cache,

@@ -48,11 +48,15 @@ void tec_engine_close_model(struct tec_engine_model *m);
 /* Where the engine's first chain and its model are seen besides. */
 void tec_engine_show_first(struct tec_engine *e);
 
+/* --- engine_rounding.c ------------------------------------------------------------------------ */
+
 /* Whether the model's weights and caches are bf16. */
 bool tec_engine_bf16(const struct tec_engine *e, const struct tec_engine_model *m);
 
-/* What its layers' matrices are rounded to. */
+/* What its layers' matrices are rounded to, and its head. */
 enum tec_quantize tec_engine_quantize(const struct tec_engine *e, const struct tec_engine_model *m);
+enum tec_quantize tec_engine_quantize_head(const struct tec_engine *e,
+                                           const struct tec_engine_model *m);
 
 /* What its products may read of activations. */
 enum tec_decl_round tec_engine_round(const struct tec_engine *e, const struct tec_engine_model *m);

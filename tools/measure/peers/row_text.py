@@ -8,7 +8,7 @@ from profiled import Profiled
 from row import Row
 from turns import nice
 
-HEAD = 256000 * 2048 * 2  # bytes; the embedding, which is the head, too, stays bf16 with int8 weights
+HEAD = 256000 * 2048  # weights of the embedding, which is the head, too: of llama.cpp's files it is bf16, Q8_0, and Q6_K in those of Q4_0
 PREFILL = {"bf16": [1.3, 2.0], "int8": [1.5, 2.0], "int4": None}
 LESS = {None: 1, "int8": 2, "int4": 32 / 9}  # of a layer's bytes with bf16 weights
 KINDS = ((None, "bf16"), ("int8", "Q8_0"), ("int4", "Q4_0"))
@@ -31,7 +31,8 @@ class Text:
                               preexec_fn=lambda: nice(self.setup.priority), **more).stdout
 
     def as_set(self, quantize, rounds=None):
-        return (["--set", f"model.quantize={quantize}"] if quantize else []) + (["--set", f"model.round={rounds}"] if rounds else [])
+        few = ["--set", f"model.quantize={quantize}", "--set", "model.quantize_head=int8"] if quantize else []
+        return few + (["--set", f"model.round={rounds}"] if rounds else [])
 
     def packed(self, quantize, rounds=None):
         """The weights as a file that is mapped, so that a turn begins at once; a short prompt; tectum's greedy tokens behind it."""
@@ -59,7 +60,8 @@ class Text:
         tokens = self.packed(quantize, rounds)
         ours = Profiled([str(self.setup.program), "profile", *self.base, *self.as_set(quantize, rounds)],
                         lambda v: v["point"].get("batch", 0) == batch or (batch == 0 and v["point"].get("batch") == 1),
-                        {"dtype": (quantize or "bf16") + (f", round {rounds}" if rounds else "")}, self.setup.priority)
+                        {"dtype": (f"{quantize}, head int8" if quantize else "bf16") + (f", round {rounds}" if rounds else "")},
+                        self.setup.priority)
         peer = self.setup.side(f"llama.cpp, {kind}", "work_llama.py", self.gguf(kind.lower()), self.folder / "prompt.npy", self.setup.threads,
                                batch, env=self.env)
         return Row(name, f"{self.what}: {what}", ours, [peer], {peer.name: goal}, frames=3, compare=None if quantize else 0.5, results=lambda: tokens,
@@ -84,7 +86,7 @@ def prefill(setup):
 def decode(setup):
     text = Text(setup)
     for quantize, kind in KINDS:
-        read = HEAD + ((text.folder / "model.safetensors").stat().st_size - HEAD) / LESS[quantize]
+        read = HEAD * (1 if quantize else 2) + ((text.folder / "model.safetensors").stat().st_size - 2 * HEAD) / LESS[quantize]
 
         def share(_, found, read=read):
             return of_read_bandwidth(read, found)
