@@ -273,11 +273,11 @@ def other_weights_differ():
     said = tectum("replay", path, "--random-weights", "2", "--size", "tiny", code=1).stderr
     check(f"{other} (random of seed 2, tiny, random of seed 1, tiny)" in said, said)
     check(other not in tectum("replay", path).stderr)
-    path = WORK + "/trained.mcap"
-    tectum("run", DEMO, "--random-inputs", "3", "--frames", "2", "--record", path)
+    path, memory = WORK + "/trained.mcap", "pipelines/demo_memory.lua"
+    tectum("run", memory, "--input", "goal=find:cup", "--set", f"resources.mem.store={WORK}/trained.mem", "--record", path)
     check(other not in tectum("replay", path).stderr)
-    said = tectum("replay", path, "--random-weights", "1", code=1).stderr
-    check(re.search(other + r" \(random of seed 1, full, [0-9a-f]{32}\)", said), said)
+    said = tectum("replay", path, "--random-weights", "1", "--size", "tiny", code=1).stderr
+    check(re.search(re.escape(other) + r" \(random of seed 1, tiny, [0-9a-f]{32}\)", said), said)
 
 
 @test

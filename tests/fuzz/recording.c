@@ -1,10 +1,12 @@
 /* recording.c - fuzz target: a recording's bytes, through everything that reads one: explain,
- * trace, top, the page, the frames that replay would run with what was decided in them, and the bag
- * of ROS 2. */
+ * trace, top, the page, the frames that replay would run with what was decided in them, what its
+ * memories began with, and the bag of ROS 2. */
+#include "graph/memory/store.h"
 #include "tools/record/cadence.h"
 #include "tools/record/explain.h"
 #include "tools/record/recorded.h"
 #include "tools/record/recorded_decided.h"
+#include "tools/record/replay_options.h"
 #include "tools/record/ros2.h"
 #include "tools/record/trace.h"
 #include "tools/record/view_page.h"
@@ -147,6 +149,61 @@ static void read_frames(const char *path, struct tec_heap *heap)
     tec_mcap_read_close(&file);
 }
 
+static enum tec_status count(void *user, const char *text, size_t bytes, uint32_t *tokens,
+                             struct tec_error *err)
+{
+    (void)user;
+    (void)text;
+    (void)err;
+    *tokens = (uint32_t)(bytes / 3 + 1);
+    return TEC_OK;
+}
+
+/* A store that begins with what is attached: counts are its own, whatever the file says. */
+static void begin(const char *path, struct tec_heap *heap)
+{
+    const struct tec_store_options o = {.begins = path,
+                                        .key = {.layers = 2, .row_bytes = 64, .dim = 256},
+                                        .max_segments = 64,
+                                        .threshold = 0.9,
+                                        .stable_steps = 2,
+                                        .count = count};
+    struct tec_store *store = NULL;
+    struct tec_store_segment_view v;
+    if (tec_store_open(&store, &o, heap, NULL) != TEC_OK)
+        return;
+    if (tec_store_began(store).segments != tec_store_state(store).segments)
+        abort();
+    for (uint32_t i = 0; i < o.max_segments; i++)
+        if (tec_store_view(store, i, &v) && (v.tokens != v.text_bytes / 3 + 1 || v.has_kv))
+            abort();
+    tec_store_close(store);
+}
+
+/* What memories began with. */
+static void read_memories(const char *path, struct tec_heap *heap)
+{
+    struct tec_mcap_reader file;
+    struct tec_replay_source source = {.folder = "/dev/shm/tectum-fuzz-XXXXXX"};
+    struct tec_error err;
+    struct tec_arena arena;
+    struct tec_invocation call = {.verb = "replay", .heap = heap, .arena = &arena};
+    if (tec_mcap_read(&file, path, &err) != TEC_OK)
+        return;
+    tec_arena_init(&arena, heap);
+    if (mkdtemp(source.folder)) {
+        enum tec_status status = tec_replay_memories(&source, &call, &file, &err);
+        for (int i = 0; status == TEC_OK && i < source.n_starts; i++)
+            if (source.starts[i].path)
+                begin(source.starts[i].path, heap);
+        tec_replay_memories_close(&source);
+        if (rmdir(source.folder) != 0)
+            abort();
+    }
+    tec_arena_finish(&arena);
+    tec_mcap_read_close(&file);
+}
+
 /* In memory, because the description of a bag is synced to the disk. */
 static void write_bag(const char *path, struct tec_heap *heap)
 {
@@ -178,6 +235,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     read_flight(path, &heap);
     read_frames(path, &heap);
+    read_memories(path, &heap);
     write_bag(path, &heap);
     close(fd);
     if (heap.live != 0)
