@@ -144,9 +144,8 @@ struct tec_decl_tiers {
 };
 
 struct tec_decl_resource {
-    struct tec_where where,        /* of the whole */
-        where_size, where_encoder, /* of tokens or a buffer's shape, as it is now; of `encoder` */
-        where_store;               /* of `store`, also as --set has it */
+    struct tec_where where,                     /* of the whole */
+        where_size, where_encoder, where_store; /* of tokens or a shape; of these fields */
     enum tec_resource_kind kind;
     const char *name;
     int model;                            /* of the nodes that use it; -1 for buffers */
