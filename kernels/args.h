@@ -50,7 +50,7 @@ struct tec_gemm_args {
     const float *fixed_gate; /* [n] or NULL = 1 */
     /* gemm_int4 alone: */
     int group;  /* k that share a scale and a zero; a multiple of 8, as k is */
-    int digits; /* of x, 8 bits each (kernels/int4.h): 2, or 3, as 0 says too; CUDA: all of x */
+    int digits; /* of x: 2, or 3, as 0 says, too (CUDA: all); of gemm_int8 1, or 2, as 0 says */
     const int *order; /* [orders, k] packed column j is column order[j] of x; NULL = as they are */
     const int *order_of; /* [n / 16] which order a panel has; NULL = the first */
     int rounded;         /* 1: x holds bf16 values, and finite ones: y in less time, the same bits

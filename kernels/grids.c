@@ -125,8 +125,9 @@ static void of_gemm_int4(const struct reporter *to, struct tec_grid *g)
 static void of_gemm_int8(const struct reporter *to, struct tec_grid *g)
 {
     const struct tec_gemm_args *a = g->args;
-    set_tile(g, int8_choose(a->max_rows), a->max_rows, a->n / 16);
-    g->terms = 2;
+    enum gemm_tile_id id = int8_choose(a->max_rows, a->digits);
+    set_tile(g, id, a->max_rows, a->n / 16);
+    g->terms = gemm_tiles[id].terms;
     report(to, g);
 }
 

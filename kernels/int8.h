@@ -6,11 +6,14 @@
  * of 16, whose scales are zeros too.
  *
  * A product takes x as whole numbers as well: of a unit of its own for each row and each
- * TEC_INT8_GROUP k, a power of two such that the largest of the group fills 16 bits with sign. So
- * the sum of a group is exact and fits 32 bits. What is left out of x is half a unit: below 2^-14.9
- * of the group's largest |x|, or 2^-127 where that is smaller still. The sums of groups, each
+ * TEC_INT8_GROUP k. So the sum of a group is exact and fits 32 bits. The sums of groups, each
  * rounded to float32, times their units are one chain of fused multiply-adds, whose end is
- * multiplied by the column's scale. */
+ * multiplied by the column's scale.
+ *
+ * In two digits of 8 bits the unit is a power of two such that the largest of the group fills 16
+ * bits with sign. What is left out of x is half a unit: below 2^-14.9 of the group's largest |x|,
+ * or 2^-127 where that is smaller still. In one digit the unit is the largest / 127, so half of it
+ * is 1 / 254 of that, or below 2^-107 where the largest is below 2^-100; sums are not rounded. */
 #ifndef TEC_KERNELS_INT8_H
 #define TEC_KERNELS_INT8_H
 
@@ -57,6 +60,15 @@ TEC_INT8_INLINE int tec_int8_finer(uint32_t largest)
     int exponent = (int)(largest >> 23) - 127;
     int finer = 14 - exponent - ((largest & 0x7fffffU) > 0x7efeffU ? 1 : 0);
     return finer > 126 ? 126 : finer; /* below 2^-112, units of 2^-126 */
+}
+
+/* The unit of one digit where the largest |x| of a group is this, finite, and in *per what x is
+ * multiplied by: three roundings, which take no x past 127.0001. */
+TEC_INT8_INLINE float tec_int8_unit(float largest, float *per)
+{
+    float unit = (largest < 0x1p-100F ? 0x1p-100F : largest) * (1.0F / 127.0F);
+    *per = 1.0F / unit;
+    return unit;
 }
 
 /* Pack rows first .. first + n - 1 (given as float32 [n, k], n a multiple of 16 or the last rows)

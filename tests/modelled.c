@@ -211,8 +211,9 @@ TEST(tiles_have_the_registers_that_the_compiler_gave)
     snprintf(begin, sizeof begin, "gemm_int4_kernel<int4_shape<%d, %d, %d, %d, %d, %d, %d>", deep, \
              across, down, m, n, k, stages);                                                       \
     CHECK_INT(registers_of(begin, ">"), ==, registers);
-#define INT8_TILE(name, deep, across, n, registers)                                            \
-    snprintf(begin, sizeof begin, "gemm_int8_kernel<int8_shape<%d, %d, %d>", deep, across, n); \
+#define INT8_TILE(name, digits, deep, across, n, registers)                                    \
+    snprintf(begin, sizeof begin, "gemm_int8_kernel<int8_shape<%d, %d, %d, %d>", digits, deep, \
+             across, n);                                                                       \
     CHECK_INT(registers_of(begin, ">"), ==, registers);
 #define F32_TILE(name, columns, rows, m, n, chains, stages, registers)                             \
     snprintf(begin, sizeof begin, "gemm_kernel<tile<%d, %d, %d, %d, %d, %d>", columns, rows, m, n, \

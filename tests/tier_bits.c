@@ -79,7 +79,7 @@ static unsigned char *float_weights(bool bf16)
     return w;
 }
 
-/* How a product is made: by which kernel, from which tier on; of int4 from how many digits of x. */
+/* How a product is made: by which kernel, from which tier on, from how many digits of x. */
 struct how {
     enum tec_kernel_id id;
     int above, digits;
@@ -160,6 +160,13 @@ TEST(eight_bit_weights)
     state = 4;
     product((struct how){TEC_KERNEL_gemm_int8, -1, 0}, int8_weights(),
             (const uint64_t[]){0xb2f304b02da6e3a0, 0xad647869c5328676, 0xda7ec3c010a6def6});
+}
+
+TEST(eight_bit_weights_and_one_digit)
+{
+    state = 4;
+    product((struct how){TEC_KERNEL_gemm_int8, -1, 1}, int8_weights(),
+            (const uint64_t[]){0x084faaec8a17964c, 0x73dce9a921b11b09, 0x87f3a5d8c9400c95});
 }
 
 /* Squares of windows: their transforms, and sums of two chains and more. */

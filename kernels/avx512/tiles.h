@@ -39,7 +39,8 @@ static const struct tiles_shapes tiles_shapes = {
 /* Four signed bytes of a row of x times four of a column of w, added to a whole number of s. */
 #define TILE_DOT(s, x, w) __asm__ volatile("tdpbssd %%tmm" #w ", %%tmm" #x ", %%tmm" #s : :)
 
-/* 256 times the high digits' sums and the low ones', from memory, as float32. */
+/* Whole sums from memory as float32; 256 times the high digits' sums and the low ones'. */
+#define TILE_ALONE(at) _mm512_cvtepi32_ps(_mm512_loadu_si512(at))
 #define TILE_WHOLE(high, low) \
     _mm512_cvtepi32_ps(       \
         _mm512_add_epi32(_mm512_slli_epi32(_mm512_loadu_si512(high), 8), _mm512_loadu_si512(low)))

@@ -95,18 +95,18 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      0,                                                                                          \
      0,                                                                                          \
      0},
-#define INT8_TILE(name, deep, across, n, registers)                     \
-    {#name,                                                             \
-     2,                                                                 \
-     (across)*16,                                                       \
-     (n)*8,                                                             \
-     128 * (deep),                                                      \
-     1,                                                                 \
-     (deep) * (across)*32,                                              \
-     ((deep)*2 * (n)*8 * 36 + (deep) * (n)*8 + (across) * (n)*128) * 4, \
-     registers,                                                         \
-     0,                                                                 \
-     0,                                                                 \
+#define INT8_TILE(name, digits, deep, across, n, registers)                      \
+    {#name,                                                                      \
+     digits,                                                                     \
+     (across)*16,                                                                \
+     (n)*8,                                                                      \
+     128 * (deep),                                                               \
+     1,                                                                          \
+     (deep) * (across)*32,                                                       \
+     ((deep) * (digits) * (n)*8 * 36 + (deep) * (n)*8 + (across) * (n)*128) * 4, \
+     registers,                                                                  \
+     0,                                                                          \
+     0,                                                                          \
      0},
 #define F32_TILE(name, columns, rows, m, n, chains, stages, registers) \
     {#name,                                                            \
@@ -343,12 +343,18 @@ static inline enum gemm_tile_id int4_choose(int n, int rows, const struct tec_cu
                                                                 : GEMM_int4_rows_64;
 }
 
-static inline enum gemm_tile_id int8_choose(int rows)
+/* digits: as of struct tec_gemm_args. */
+static inline enum gemm_tile_id int8_choose(int rows, int digits)
 {
-    return rows <= gemm_tiles[GEMM_int8_rows_8].rows    ? GEMM_int8_rows_8
-           : rows <= gemm_tiles[GEMM_int8_rows_16].rows ? GEMM_int8_rows_16
-           : rows <= gemm_tiles[GEMM_int8_rows_32].rows ? GEMM_int8_rows_32
-                                                        : GEMM_int8_rows_64;
+    static const enum gemm_tile_id one[] = {GEMM_int8_one_8, GEMM_int8_one_16, GEMM_int8_one_32,
+                                            GEMM_int8_one_64},
+                                   two[] = {GEMM_int8_rows_8, GEMM_int8_rows_16, GEMM_int8_rows_32,
+                                            GEMM_int8_rows_64};
+    const enum gemm_tile_id *of = digits == 1 ? one : two;
+    int i = 0;
+    while (i < 3 && rows > gemm_tiles[of[i]].rows)
+        i++;
+    return of[i];
 }
 
 /* Large tiles where they are enough to keep the device busy. */

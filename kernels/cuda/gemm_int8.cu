@@ -1,30 +1,34 @@
 /* gemm_int8.cu - y (+)= gate * (x W^T + bias), W of 8-bit weights (kernels/int8.h), on tensor
  * cores: the bytes of the CPU.
  *
- * A whole number of x is two signed digits of 8 bits, so a group is two products of bytes with
- * whole sums, at twice the rate of bf16 ones; weights are stored as the instruction wants them. A
- * warp has the sums of one panel for one group of k; the warps of a block take DEEP groups at once,
- * then add theirs in turn to the chain that all share, in the order of k. Few rows: groups beside
- * one another, so that a matrix of few columns still occupies the device. Many rows: panels, which
- * share what was made of x. */
+ * A whole number of x is one or two signed digits of 8 bits, so a group is one or two products of
+ * bytes with whole sums, at twice the rate of bf16 ones; weights are stored as the instruction
+ * wants them. A warp has the sums of one panel for one group of k; the warps of a block take DEEP
+ * groups at once, then add theirs in turn to the chain that all share, in the order of k. Few rows:
+ * groups beside one another, so that a matrix of few columns still occupies the device. Many rows:
+ * panels, which share what was made of x. */
 #include "kernels/cuda/gemm_finish.cuh"
 #include "kernels/cuda/row.cuh"
 #include "kernels/int8.h"
 
-/* Groups of k, panels and groups of 8 rows of a block. */
-template <int DEEP_, int ACROSS_, int N_> struct int8_shape {
+/* Digits of x; groups of k, panels and groups of 8 rows of a block. */
+template <int EACH_, int DEEP_, int ACROSS_, int N_> struct int8_shape {
     enum : int {
+        EACH = EACH_,
         DEEP = DEEP_,
         ACROSS = ACROSS_,
         N = N_,
         WARPS = DEEP * ACROSS,
         THREADS = WARPS * WARP,
-        RESIDENT = N == 8 ? 2 : N == 4 ? 3 : N == 2 ? 4 : 5, /* blocks that registers are for */
+        RESIDENT = N == 8                ? 2
+                   : N == 4              ? 3
+                   : N == 2 || EACH == 1 ? 4
+                                         : 5, /* blocks that registers are for */
         ROWS = N * 8,
         LD = TEC_INT8_GROUP / 4 + 4, /* words of a row of digits: lanes meet no bank conflict */
-        DIGITS = ROWS * LD,          /* words of the high, or of the low digits of a group */
+        DIGITS = ROWS * LD,          /* words of one digit of a group */
         CHAIN = N * 4 * WARP,        /* floats of a panel */
-        SHARED = (DEEP * 2 * DIGITS + DEEP * ROWS + ACROSS * CHAIN) * 4
+        SHARED = (DEEP * EACH * DIGITS + DEEP * ROWS + ACROSS * CHAIN) * 4
     };
     static_assert(SHARED <= 99 * 1024, "more than a block has on small devices");
 };
@@ -51,9 +55,21 @@ static __device__ __forceinline__ void int8_fetch(unsigned (&w)[INT8_WORDS], con
     }
 }
 
-/* One row of x in one group: its digits, and its unit. A warp does it. */
+/* The unit of a group of finite x, and what they are multiplied by. */
+template <int EACH> static __device__ __forceinline__ float int8_unit(unsigned largest, float *per)
+{
+    if (EACH == 1)
+        return tec_int8_unit(__uint_as_float(largest), per);
+    int finer = tec_int8_finer(largest);
+    *per = __uint_as_float((unsigned)(127 + finer) << 23);
+    return __uint_as_float((unsigned)(127 - finer) << 23);
+}
+
+/* One row of x in one group: its digits, high ones first, `apart` words apart, and its unit. A warp
+ * does it. */
+template <int EACH>
 static __device__ __forceinline__ void int8_digits(const float *x, int count, bool wide,
-                                                   unsigned *high, unsigned *low, float *unit)
+                                                   unsigned *digits, int apart, float *unit)
 {
     int lane = (int)threadIdx.x % WARP;
     struct quad q = quad_load(x + lane * QUAD, count - lane * QUAD, wide);
@@ -65,8 +81,7 @@ static __device__ __forceinline__ void int8_digits(const float *x, int count, bo
     for (int other = WARP / 2; other; other /= 2)
         largest = max(largest, __shfl_xor_sync(ALL_LANES, largest, other));
     bool finite = largest < 0x7f800000U;
-    int finer = finite ? tec_int8_finer(largest) : 0;
-    float per = __uint_as_float((unsigned)(127 + finer) << 23);
+    float per, whole = int8_unit<EACH>(finite ? largest : 0U, &per);
     unsigned digit[2] = {0, 0};
     TEC_UNROLL
     for (int i = 0; i < QUAD; i++) {
@@ -74,22 +89,22 @@ static __device__ __forceinline__ void int8_digits(const float *x, int count, bo
         digit[0] |= ((unsigned)raised >> 8 & 0xffU) << (8 * i);
         digit[1] |= (((unsigned)raised & 0xffU) ^ 0x80U) << (8 * i); /* less 128 */
     }
-    high[lane] = digit[0];
-    low[lane] = digit[1];
+    TEC_UNROLL
+    for (int d = 0; d < EACH; d++) /* of one digit, the low one has all of it */
+        digits[d * apart + lane] = digit[2 - EACH + d];
     if (lane == 0)
-        *unit =
-            finite ? __uint_as_float((unsigned)(127 - finer) << 23) : __uint_as_float(0x7fc00000U);
+        *unit = finite ? whole : __uint_as_float(0x7fc00000U);
 }
 
 /* Where a block keeps what its warps share. */
 template <class S> struct int8_shared {
-    unsigned *digits; /* [DEEP][high, low][ROWS][LD] */
+    unsigned *digits; /* [DEEP][EACH][ROWS][LD] */
     float *units;     /* [DEEP][ROWS] */
     float *chain;     /* [ACROSS][N][4][WARP] */
 
-    __device__ __forceinline__ unsigned *at(int deep, int which) const
+    __device__ __forceinline__ unsigned *at(int deep) const
     {
-        return digits + (deep * 2 + which) * S::DIGITS;
+        return digits + deep * S::EACH * S::DIGITS;
     }
 };
 
@@ -103,37 +118,39 @@ static __device__ __forceinline__ void int8_rows(const struct int8_shared<S> &sh
         int deep = i / S::ROWS, r = i % S::ROWS, k = (group + deep) * TEC_INT8_GROUP;
         int count = first + r < live ? min(a.k - k, TEC_INT8_GROUP) : 0;
         const float *x = count > 0 ? a.x + (size_t)(first + r) * (size_t)a.ldx + k : a.x;
-        int8_digits(x, count, wide, shared.at(deep, 0) + r * S::LD, shared.at(deep, 1) + r * S::LD,
-                    shared.units + i);
+        int8_digits<S::EACH>(x, count, wide, shared.at(deep) + r * S::LD, S::DIGITS,
+                             shared.units + i);
     }
 }
 
-/* The exact sums of a warp's panel and group, high digits and low ones, joined. */
+/* The exact sums of a warp's panel and group; those of high digits and of low ones, joined. */
 template <class S>
 static __device__ __forceinline__ void int8_multiply(sums<1, S::N> &whole,
                                                      const unsigned (&w)[INT8_WORDS],
                                                      const struct int8_shared<S> &shared, int deep)
 {
     int lane = (int)threadIdx.x % WARP;
-    const unsigned *x = shared.at(deep, 0) + lane / 4 * S::LD + lane % 4;
-    int high[S::N][4], low[S::N][4];
+    const unsigned *x = shared.at(deep) + lane / 4 * S::LD + lane % 4;
+    int parts[S::EACH][S::N][4];
     TEC_UNROLL
-    for (int i = 0; i < S::N * 4; i++)
-        high[i / 4][i % 4] = low[i / 4][i % 4] = 0;
+    for (int i = 0; i < S::EACH * S::N * 4; i++)
+        parts[i / 4 / S::N][i / 4 % S::N][i % 4] = 0;
     TEC_UNROLL
     for (int s = 0; s < INT8_STEPS; s++) {
         TEC_UNROLL
         for (int j = 0; j < S::N; j++) {
-            const unsigned *digits = x + j * 8 * S::LD + s * 8;
-            unsigned of_high[2] = {digits[0], digits[4]};
-            unsigned of_low[2] = {digits[S::DIGITS], digits[S::DIGITS + 4]};
-            mma_s8(high[j], w + 4 * s, of_high);
-            mma_s8(low[j], w + 4 * s, of_low);
+            TEC_UNROLL
+            for (int d = 0; d < S::EACH; d++) {
+                const unsigned *digits = x + d * S::DIGITS + j * 8 * S::LD + s * 8;
+                unsigned of_x[2] = {digits[0], digits[4]};
+                mma_s8(parts[d][j], w + 4 * s, of_x);
+            }
         }
     }
     TEC_UNROLL
     for (int i = 0; i < S::N * 4; i++)
-        whole[0][i / 4][i % 4] = (float)(high[i / 4][i % 4] * 256 + low[i / 4][i % 4]);
+        whole[0][i / 4][i % 4] = (float)((S::EACH > 1 ? parts[0][i / 4][i % 4] * 256 : 0) +
+                                         parts[S::EACH - 1][i / 4][i % 4]);
 }
 
 /* Each warp's sums join the chain of its panel, one group after the other. Those of a group that
@@ -160,7 +177,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     gemm_int8_kernel(struct tec_gemm_args a, int wide)
 {
     TEC_SHARED(unsigned, memory);
-    float *behind = reinterpret_cast<float *>(memory + S::DEEP * 2 * S::DIGITS);
+    float *behind = reinterpret_cast<float *>(memory + S::DEEP * S::EACH * S::DIGITS);
     struct int8_shared<S> shared = {
         memory, behind, behind + S::DEEP *S::ROWS
     };
@@ -212,8 +229,8 @@ template <class S> static void start(const struct tec_gemm_args *a, struct tec_c
                    (int)floats_aligned(a->x, a->ldx));
 }
 
-#define INT8_TILE(name, deep, across, n, ...)                                \
-    typedef int8_shape<deep, across, n> name;                                \
+#define INT8_TILE(name, digits, deep, across, n, ...)                        \
+    typedef int8_shape<digits, deep, across, n> name;                        \
     static_assert((int)name::SHARED == gemm_tiles[GEMM_##name].shared &&     \
                       (int)name::THREADS == gemm_tiles[GEMM_##name].threads, \
                   "gemm_choice.h counts with the same");
@@ -221,13 +238,9 @@ template <class S> static void start(const struct tec_gemm_args *a, struct tec_c
 
 void tec_cuda_gemm_int8(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
-    enum gemm_tile_id tile = int8_choose(a->max_rows);
-    if (tile == GEMM_int8_rows_8)
-        start<int8_rows_8>(a, launch);
-    else if (tile == GEMM_int8_rows_16)
-        start<int8_rows_16>(a, launch);
-    else if (tile == GEMM_int8_rows_32)
-        start<int8_rows_32>(a, launch);
-    else
-        start<int8_rows_64>(a, launch);
+    enum gemm_tile_id tile = int8_choose(a->max_rows, a->digits);
+#define INT8_TILE(name, ...) \
+    if (tile == GEMM_##name) \
+        start<name>(a, launch);
+#include "kernels/cuda/gemm_tiles.def"
 }

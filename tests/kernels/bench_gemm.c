@@ -153,7 +153,7 @@ static void bench_terms(enum tec_tier tier, char *pool, float *x, float *y)
 
 /* Products of one shape, by weights of 16, 8 and 4 bits. */
 struct bits {
-    struct bench bf16, int8, int4;
+    struct bench bf16, int8, one, int4;
 };
 
 static struct bits bits_of(enum tec_tier tier, char *pool, const struct tec_gemm_args *args)
@@ -171,11 +171,14 @@ static struct bits bits_of(enum tec_tier tier, char *pool, const struct tec_gemm
     b.bf16.copies = (int)(pool_size / b.bf16.one);
     b.int8.copies = (int)(pool_size / b.int8.one);
     b.int4.copies = (int)(pool_size / b.int4.one);
+    b.one = b.int8;
+    b.one.name = "int8, x in 8 bits,";
+    b.one.args.digits = 1;
     return b;
 }
 
 /* Weights that are rounded when they are loaded, beside bf16; of 4 bits beside 8, too, with x in 16
- * bits and in 24. */
+ * bits and in 24; of 8 bits with x in 8 bits, too. */
 static void bench_bits(struct bits *b, enum tec_tier tier, bool int4, int lanes)
 {
     static const int rows[] = {1, 8, 64, 256, 532};
@@ -189,6 +192,8 @@ static void bench_bits(struct bits *b, enum tec_tier tier, bool int4, int lanes)
         if (int4) {
             bench_pair(&b->int8, few, tier, lanes, rows[r]);
             bench_pair(&b->int8, &b->int4, tier, lanes, rows[r]);
+        } else {
+            bench_pair(&b->int8, &b->one, tier, lanes, rows[r]);
         }
     }
 }

@@ -48,6 +48,14 @@ static double weight(const struct tec_gemm_args *a, int k, int n)
            (double)scale;
 }
 
+/* Half a unit of x where this is the largest of a group: 32639 units are 1.992 * 2^14; of one
+ * digit 127 are, but for what is rounded. */
+static double half_unit(int digits, double largest)
+{
+    return digits == 1 ? fmax(largest, ldexp(1.0, -100)) / 254.0 * 1.0001
+                       : ldexp(largest, -15) * 1.005;
+}
+
 /* Compute an element in float64, the size of what is summed for it, and the possible error of half
  * a unit in each group's numbers, all times the gate. */
 static double exact(const struct tec_gemm_args *a, const float *before, int r, int n, double *size,
@@ -62,7 +70,7 @@ static double exact(const struct tec_gemm_args *a, const float *before, int r, i
         largest = fmax(largest, fabs(x));
         weights += fabs(weight(a, k, n));
         if ((k + 1) % TEC_INT8_GROUP == 0 || k + 1 == a->k) {
-            *cut += ldexp(largest, -15) * 1.005 * weights; /* 32639 units are 1.992 * 2^14 */
+            *cut += half_unit(a->digits, largest) * weights;
             largest = weights = 0.0;
         }
     }
@@ -88,7 +96,7 @@ static void check_one(struct conform *c, const struct tec_gemm_args *a, const fl
 }
 
 /* Fill a row of x: with one size; with sizes that differ between and within groups; or at the edge
- * of what 16 bits hold. */
+ * of what two digits hold. */
 static void fill_x(float *x, int k)
 {
     int family = conform_int(0, 2);
@@ -102,15 +110,38 @@ static void fill_x(float *x, int k)
     }
 }
 
+/* The sum of a group in whole units, times the unit: in float64, but for what is rounded to choose
+ * a unit. Both are found in another way than kernels do. */
+static double whole_units(const struct tec_gemm_args *a, const float *row, int n)
+{
+    double most = 0.0, sum = 0.0;
+    int finer = 126;
+    for (int j = 0; j < a->k; j++) /* not fmax: gcc 12 for aarch64 fails on a loop of it */
+        most = fabs((double)row[j]) > most ? fabs((double)row[j]) : most;
+    if (a->digits == 1) {
+        most = most < ldexp(1.0, -100) ? ldexp(1.0, -100) : most;
+        float unit = (float)(most * (double)(1.0F / 127.0F)), per = (float)(1.0 / (double)unit);
+        for (int j = 0; j < a->k; j++)
+            sum += rint((double)(float)((double)row[j] * (double)per)) * weight(a, j, n);
+        return sum * (double)unit;
+    }
+    while (rint(ldexp(most, finer)) > (double)TEC_INT8_MOST)
+        finer--;
+    for (int j = 0; j < a->k; j++)
+        sum += rint(ldexp((double)row[j], finer)) * weight(a, j, n);
+    return ldexp(sum, -finer);
+}
+
 /* Check one group whose sum of x in whole units is computed here in another way: only roundings of
  * float32 are left, so that a missing digit, or one cut off instead of rounded, is seen. */
-static void one_group(struct conform *c, int k, int family)
+static void one_group(struct conform *c, int k, int family, int digits)
 {
     enum { ROWS = 3, N = 16 };
     float *x = conform_buf(c, (size_t)ROWS * (size_t)k, sizeof *x), y[ROWS * N];
     struct tec_gemm_args a = {.x = x, .ldx = k, .ldy = N, .n = N, .k = k, .y = y};
     a.w = packed(c, N, k);
     a.max_rows = ROWS;
+    a.digits = digits;
     a.rows = conform_ints(c, 1, ROWS);
     for (int i = 0; i < ROWS; i++)
         fill_x(x + (size_t)i * (size_t)k, k);
@@ -118,28 +149,20 @@ static void one_group(struct conform *c, int k, int family)
         x[i] = family == 1 ? ldexpf(x[i], -130) : family == 2 ? ldexpf(x[i], 80) : -0.0F;
     c->ref->gemm_int8(&a, (struct tec_part){0, 1});
     for (int i = 0; i < ROWS * N; i++) {
-        const float *row = x + (size_t)(i / N) * (size_t)k;
-        double most = 0.0, sum = 0.0;
-        int finer = 126;
-        for (int j = 0; j < k; j++) /* not fmax: gcc 12 for aarch64 fails on a loop of it */
-            most = fabs((double)row[j]) > most ? fabs((double)row[j]) : most;
-        while (rint(ldexp(most, finer)) > (double)TEC_INT8_MOST)
-            finer--;
-        for (int j = 0; j < k; j++)
-            sum += rint(ldexp((double)row[j], finer)) * weight(&a, j, i % N);
-        conform_close(c, (double)y[i], ldexp(sum, -finer),
-                      fabs(ldexp(1.5 * (double)FLT_EPSILON * sum, -finer)) + ldexp(1.0, -149),
-                      "family %d, k %d: row %d column %d", family, k, i / N, i % N);
+        double want = whole_units(&a, x + (size_t)(i / N) * (size_t)k, i % N);
+        conform_close(
+            c, (double)y[i], want, fabs(1.5 * (double)FLT_EPSILON * want) + ldexp(1.0, -149),
+            "family %d, k %d, %d digits: row %d column %d", family, k, digits, i / N, i % N);
     }
     conform_end(c);
 }
 
 /* A row that holds NaN or infinity must give NaN, and the other rows must not change. */
-static void not_finite(struct conform *c)
+static void not_finite(struct conform *c, int digits)
 {
     enum { ROWS = 5, N = 48, K = 200 };
     float *x = conform_normal(c, (size_t)ROWS * K);
-    struct tec_gemm_args a = {.x = x, .ldx = K, .ldy = N, .n = N, .k = K};
+    struct tec_gemm_args a = {.x = x, .ldx = K, .ldy = N, .n = N, .k = K, .digits = digits};
     float *y[2] = {conform_buf(c, (size_t)ROWS * N, sizeof(float)),
                    conform_buf(c, (size_t)ROWS * N, sizeof(float))};
     a.w = packed(c, N, K);
@@ -165,6 +188,7 @@ static void shape(struct conform *c, int rows, int n, int k)
     a.ldx = conform_ld(k);
     a.ldy = conform_ld(n);
     a.add = conform_int(0, 1);
+    a.digits = conform_int(0, 1) ? 1 : 2 * conform_int(0, 1);
     size_t size = (size_t)rows * (size_t)a.ldy;
     float *x = conform_buf(c, (size_t)rows * (size_t)a.ldx, sizeof *x); /* NaN beyond k */
     for (int r = 0; r < rows; r++)
@@ -186,7 +210,8 @@ static void shape(struct conform *c, int rows, int n, int k)
         const char *got = (const char *)c->got[0], *want = (const char *)c->want[0];
         size_t at = (size_t)r * (size_t)a.ldy * sizeof(float);
         if (memcmp(got + at, want + at, (size_t)n * sizeof(float)) != 0)
-            conform_fail(c, "[%dx%dx%d] row %d is not the reference's", rows, n, k, r);
+            conform_fail(c, "[%dx%dx%d], %d digits: row %d is not the reference's", rows, n, k,
+                         a.digits, r);
     }
     for (int i = 0; i < 20; i++)
         check_one(c, &a, before, conform_int(0, rows - 1), conform_int(0, n - 1));
@@ -194,7 +219,7 @@ static void shape(struct conform *c, int rows, int n, int k)
 }
 
 /* A row has the same bytes whatever capacity was planned; x and y hold the live rows alone. */
-static void capacities(struct conform *c, int n, int k)
+static void capacities(struct conform *c, int n, int k, int digits)
 {
     enum { LIVE = 40 };
     static const int most[] = {LIVE, 1, 7, 8, 9, 16, 17, 32, 33, 64, 65, 300, 9000};
@@ -204,6 +229,7 @@ static void capacities(struct conform *c, int n, int k)
     struct tec_gemm_args a = {.rows = live, .ldx = conform_ld(k), .ldy = n, .n = n, .k = k};
     a.x = conform_normal(c, (size_t)LIVE * (size_t)a.ldx);
     a.w = packed(c, n, k);
+    a.digits = digits;
     for (size_t i = 0; i < sizeof most / sizeof most[0]; i++) {
         a.max_rows = most[i];
         a.y = y[i > 0];
@@ -211,7 +237,8 @@ static void capacities(struct conform *c, int n, int k)
         cuda_tier_plan_for(0, i % 3 ? 0 : 1);
         c->fast->gemm_int8(&a, (struct tec_part){0, 1});
         if (i && memcmp(y[0], y[1], (size_t)*live * (size_t)n * sizeof(float)) != 0)
-            conform_fail(c, "k %d: planned for %d rows, a row is not the same", k, a.max_rows);
+            conform_fail(c, "k %d, %d digits: planned for %d rows, a row is not the same", k,
+                         digits, a.max_rows);
     }
     cuda_tier_plan_for(0, 0);
     conform_end(c);
@@ -255,10 +282,12 @@ static void rounding(struct conform *c)
 
 static void products(struct conform *c)
 {
-    capacities(c, 48, 520);
-    capacities(c, 144, 265);
-    capacities(c, 80, conform_int(150, 600));
-    not_finite(c);
+    for (int digits = 1; digits <= 2; digits++) {
+        capacities(c, 48, 520, digits);
+        capacities(c, 144, 265, digits);
+        capacities(c, 80, conform_int(150, 600), digits);
+        not_finite(c, digits);
+    }
     for (int i = 0; i < EDGES; i++)
         shape(c, edges[i].rows, conform_scale(c, edges[i].n, 160),
               conform_scale(c, edges[i].k, 512));
@@ -301,11 +330,12 @@ void conform_gemm_int8(struct conform *c)
     rounding(c);
     for (int family = 0; family < 4; family++)
         for (int k = 1; k <= TEC_INT8_GROUP; k *= 2)
-            one_group(c, k, family);
+            for (int digits = 1; digits <= 2; digits++)
+                one_group(c, k, family, digits);
     products(c);
     plain_products(c);
-    if (c->tiles) { /* more k, and more panels, than there is room for at once */
-        shape(c, 50, 32, 2200);
+    for (int i = 0; c->tiles && i < 4; i++) { /* more k, and panels, than have room at once */
+        shape(c, 50, 32, i % 2 ? 4200 : 2200);
         shape(c, 5, 1056, 20);
     }
 }

@@ -88,6 +88,14 @@ static inline const float *tiles_emulated_whole(const int32_t *high, const int32
     return tiles_emulated.whole;
 }
 
+/* So many whole sums as float32, in their place. */
+static inline const float *tiles_emulated_alone(const int32_t *at, int count)
+{
+    for (int i = 0; i < count; i++)
+        tiles_emulated.whole[i] = (float)at[i];
+    return tiles_emulated.whole;
+}
+
 #define TILES_TARGET VEC_TARGET
 #define TILES_START() ((void)(tiles_emulated = (struct tiles_emulated){.started = true}))
 #define TILES_STOP() ((void)(tiles_emulated.started = false))
@@ -97,6 +105,7 @@ static inline const float *tiles_emulated_whole(const int32_t *high, const int32
 #define TILE_STORE(t, at) ((void)memcpy(at, tiles_emulated_at(t, false), 1024))
 #define TILE_PRODUCT(s, x, w) tiles_emulated_product(s, x, w)
 #define TILE_WHOLE(high, low) vec_load(tiles_emulated_whole(high, low, VEC_WIDTH))
+#define TILE_ALONE(at) vec_load(tiles_emulated_alone(at, VEC_WIDTH))
 #define TILE_DOT(s, x, w) tiles_emulated_dot(s, x, w)
 
 #endif

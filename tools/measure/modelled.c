@@ -202,8 +202,8 @@ static double one_terms(const struct start *s, int beside)
     return (TERMS_WAVE + rope) * s->slower + step * steps_of(s);
 }
 
-/* 4-bit weights have as many multiplies as bf16 ones. Of 8-bit weights the two digits of x take as
- * long as one term: bytes are multiplied twice as fast. */
+/* 4-bit weights have as many multiplies as bf16 ones. Of 8-bit weights a digit of x takes half as
+ * long as a term: bytes are multiplied twice as fast. */
 static double one_mma(const struct start *s, int beside)
 {
     const struct gemm_tile *t = tile_of(s);

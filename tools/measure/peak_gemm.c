@@ -79,19 +79,19 @@ static enum tec_status make(struct product *p, const struct tec_peak_gemm *of,
     tec_device_upload(p->device, TEC_STREAM_MAIN, p->x, values, rows * side * sizeof(float));
     tec_device_upload(p->device, TEC_STREAM_MAIN, p->w, packed, size);
     tec_device_upload(p->device, TEC_STREAM_MAIN, p->rows, &of->rows, sizeof(int));
-    const struct tec_gemm_args args = {.x = p->x,
-                                       .w = p->w,
-                                       .y = p->y,
-                                       .rows = p->rows,
-                                       .max_rows = of->rows,
-                                       .ldx = of->side,
-                                       .ldy = of->side,
-                                       .n = of->side,
-                                       .k = of->side,
-                                       .group =
-                                           of->kernel == TEC_KERNEL_gemm_int4 ? TEC_INT4_GROUP : 0,
-                                       .rounded = of->rounded,
-                                       .digits = 2};
+    const struct tec_gemm_args args = {
+        .x = p->x,
+        .w = p->w,
+        .y = p->y,
+        .rows = p->rows,
+        .max_rows = of->rows,
+        .ldx = of->side,
+        .ldy = of->side,
+        .n = of->side,
+        .k = of->side,
+        .group = of->kernel == TEC_KERNEL_gemm_int4 ? TEC_INT4_GROUP : 0,
+        .rounded = of->rounded,
+        .digits = of->kernel == TEC_KERNEL_gemm_int8 && of->rounded ? 1 : 2};
     TEC_TRY(tec_capture_begin(&p->capture, p->device, TEC_STREAM_MAIN, &p->arena, err));
     tec_capture_add(p->capture, of->kernel, &args, true, "peak");
     return tec_capture_end(p->capture, err);

@@ -7,7 +7,8 @@
 
 /* The best of `times` products of [rows, side] with a matrix [side, side] by a kernel of that name:
  * gemm_f32, gemm_bf16, gemm_int8, gemm_int4 in groups of 64 as a bf16 plan has it. `rounded`: of
- * rows that hold bf16 values, and say so. rows >= 1, side a multiple of 64. TEC_NO_MEMORY. */
+ * rows that hold bf16 values, and say so; by gemm_int8 of rows that it takes in one digit. rows >=
+ * 1, side a multiple of 64. TEC_NO_MEMORY. */
 struct tec_peak_gemm {
     enum tec_kernel_id kernel;
     bool rounded;

@@ -117,6 +117,7 @@ static const struct tec_profiled_rate rates[TEC_PROFILE_RATES] = {
     {.name = "f32", .kernel = TEC_KERNEL_gemm_f32, .used = true},
     {.name = "bf16_rounded", .kernel = TEC_KERNEL_gemm_bf16, .rounded = true},
     {.name = "int8", .kernel = TEC_KERNEL_gemm_int8},
+    {.name = "int8_rounded", .kernel = TEC_KERNEL_gemm_int8, .rounded = true},
     {.name = "int4", .kernel = TEC_KERNEL_gemm_int4},
     {.name = "int4_rounded", .kernel = TEC_KERNEL_gemm_int4, .rounded = true},
 };
