@@ -121,7 +121,7 @@ function pipeline(t) end
 ---@field dtype? "bf16"|"f32" what weights and caches are rounded to; default bf16
 ---@field quantize? "none"|"int8"|"int4" the layers' matrices, rounded when they are loaded: int8, a scale for each output; int4, one for each 64 inputs of it; default none
 ---@field quantize_head? "none"|"int8" the head, which makes logits: int8, rounded with a scale for each token; rows of the embedding are read as `dtype` says; default none
----@field round? "none"|"bf16x2"|"mixed"|"bf16" what products with bf16 weights may read of activations: all, two bf16 terms, one or two by product, or one; default none
+---@field round? "none"|"bf16x2"|"mixed"|"bf16"|"int8" what products with bf16 weights may read of activations: all, two bf16 terms, one or two by product, or one; int8: those with 8-bit weights read 8 bits of them; default none
 ---@field where? string devices as for `--device`, the first that is here: "cuda:1,cpu"; without it the run's
 
 ---@param t tectum.model

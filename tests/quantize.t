@@ -80,6 +80,33 @@ for q in int8 int4; do
     ok $? "$q: of two models either"
 done
 cmp -s "$W/int8" "$W/int4"; [ $? -eq 1 ]; ok $? "4 bits are not 8"
+# Activations in 8 bits beside weights in 8 bits.
+Q="--set model.quantize=int8 --set model.round=int8"
+actions_of eight $A $Q && ! cmp -s "$W/int8" "$W/eight" && far eight 0.02
+ok $? "round = int8: actions are near those of float32"
+actions_of a $A --set model.quantize=int8 --dtype f32 && actions_of b $A $Q --dtype f32 && ! cmp -s "$W/a" "$W/b"
+ok $? "round = int8: of an f32 plan, too"
+actions_of one $A $Q --threads 1 && cmp "$W/eight" "$W/one" >"$W/err" 2>&1 && actions_of two $A $Q --threads 2 && cmp "$W/eight" "$W/two"
+ok $? "round = int8: the number of threads changes no byte"
+actions_of packed --weights "$W/checkpoint" $A $Q && grep -q "checked in" "$W/err" && cmp "$W/eight" "$W/packed"
+ok $? "round = int8: the file of packed weights is that of int8"
+for q in none int4; do
+    "$T" check $P --set model.quantize=$q --set model.round=int8 >"$W/out" 2>&1
+    [ $? -eq 1 ] && grep -q "error.E011.: 'int8' is of products with 8-bit weights, which model 'main' does not have" "$W/out"
+    ok $? "round = int8: beside quantize = $q it is an error with its place"
+done
+for pipeline in pi05_aloha smolvla_so100 groot_gr1 act_aloha openvla_bridge pi0_aloha; do
+    R="--device cpu pipelines/$pipeline.lua --random-weights 1 --size tiny"
+    [ $pipeline != openvla_bridge ] || R="$R --policy actionflow --param depth=1" # its own policy looks at times
+    actions_of a $R --set model.quantize=int8 --set model.round=none && actions_of b $R $Q && ! cmp -s "$W/a" "$W/b" &&
+        actions_of c $R $Q --threads 1 && cmp "$W/b" "$W/c" && actions_of d $R $Q --dtype f32
+    ok $? "round = int8: $pipeline, with random weights"
+done
+V="verify --device cpu tests/golden/smolvla/selfattn --dtype bf16"
+"$T" $V --round int8 >"$W/out" 2>"$W/err"; [ $? -ne 0 ] && grep -q "without --quantize int8 there is nothing to round" "$W/err" && ! [ -s "$W/out" ]
+ok $? "verify --round int8 without 8-bit weights is refused"
+"$T" $V --quantize int8 >"$W/a" 2>"$W/err"; "$T" $V --quantize int8 --round int8 >"$W/b" 2>"$W/err"; [ -s "$W/a" ] && [ -s "$W/b" ] && ! cmp -s "$W/a" "$W/b"
+ok $? "verify --quantize int8 --round int8: other errors"
 actions_of before --weights "$W/checkpoint" $A && grep -q "checked in" "$W/err" && cmp "$W/plain" "$W/before"
 ok $? "the file without still has its frames"
 for numpy in /usr/bin/python3 python3; do "$numpy" -c "import numpy" 2>/dev/null && break; numpy=; done

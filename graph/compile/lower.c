@@ -45,6 +45,7 @@ static struct tec_lower context_of(struct tec_plan *p, struct tec_plan_part *par
                               .round = p->weights->bf16 && p->spec.round,
                               .spares = p->weights->bf16 && p->spec.round && p->spec.two_terms,
                               .two_terms = p->spec.two_terms,
+                              .one_digit = p->spec.one_digit,
                               .whole = p->spec.whole,
                               .hidden = -1,
                               .angles = -1,

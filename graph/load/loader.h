@@ -183,6 +183,7 @@ void tec_check_remember(struct tec_loader *ld, int node); /* of a remember node,
 void tec_check_sizes(struct tec_loader *ld);
 void tec_check_superseded(struct tec_loader *ld); /* of a pipeline whose chains are made */
 void tec_check_devices(struct tec_loader *ld);    /* devices.c: `where` of models */
+void tec_check_round_int8(struct tec_loader *ld); /* round_int8.c: 8 bits of activations */
 /* refusals.c: graphs that mean nothing (E071) or are too large (E072). Reports all of them, of a
  * pipeline whose chains are known. */
 void tec_refuse(struct tec_loader *ld);

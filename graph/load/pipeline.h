@@ -71,7 +71,13 @@ struct tec_numbers {
     const double *item;
 };
 
-enum tec_decl_round { TEC_ROUND_NONE, TEC_ROUND_BF16X2, TEC_ROUND_MIXED, TEC_ROUND_BF16 };
+enum tec_decl_round {
+    TEC_ROUND_NONE,
+    TEC_ROUND_BF16X2,
+    TEC_ROUND_MIXED,
+    TEC_ROUND_BF16,
+    TEC_ROUND_INT8
+};
 
 /* model { ... } */
 struct tec_decl_model {

@@ -106,7 +106,8 @@ static void check_followed(struct tec_loader *ld)
 {
     const struct tec_pipeline *p = ld->pipeline;
     for (int i = 0; i < p->n_models; i++)
-        if (p->models[i].dtype == TEC_DECL_F32 && p->models[i].round != TEC_ROUND_NONE)
+        if (p->models[i].dtype == TEC_DECL_F32 && p->models[i].round != TEC_ROUND_NONE &&
+            p->models[i].round != TEC_ROUND_INT8)
             tec_diagnostics_add(ld->d, TEC_W110, tec_where_field(ld, &ld->models[i], "round"),
                                 "model '%s' has `round`, which is for bf16 weights: with dtype = "
                                 "\"f32\" nothing is rounded",
@@ -412,6 +413,7 @@ void tec_check_sizes(struct tec_loader *ld)
     for (int i = 0; i < ld->pipeline->n_resources; i++)
         check_slots(ld, i);
     tec_check_devices(ld);
+    tec_check_round_int8(ld);
     check_followed(ld);
     check_shares(ld);
     check_period(ld);

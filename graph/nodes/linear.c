@@ -25,7 +25,7 @@ static void set_matrix(const struct tec_lower *l, struct tec_call *call, const s
     call->args.gemm.order = m->order;
     call->args.gemm.order_of = m->order_of;
     call->args.gemm.terms = call->bf16 && l->two_terms ? 2 : 0;
-    call->args.gemm.digits = m->group && l->weights->bf16 ? 2 : 0;
+    call->args.gemm.digits = m->group && l->weights->bf16 ? 2 : call->int8 && l->one_digit ? 1 : 0;
 }
 
 static struct tec_call linear(const struct tec_lower *l, const struct tec_matrix *m, int x, int y,

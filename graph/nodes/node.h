@@ -55,6 +55,7 @@ struct tec_lower {
     bool spares;    /* but not what queries, keys and values are made of, and of towers and what
                      * projects only what an activation writes */
     bool two_terms; /* products with bf16 weights may read activations as two bf16 terms */
+    bool one_digit; /* those with 8-bit weights read activations in one digit of 8 bits */
     bool whole;     /* run the last layer of a prefill for all rows, as taps need it */
     bool cuts;      /* between layers the program may be cut */
     bool branches;  /* a recall's sums of attention are a branch of the layer */

@@ -13,15 +13,18 @@
 enum { MAX_DEPTH = 8, MAX_CASES = 4096 };
 
 struct verify_options {
-    int dtype, round, head;
+    int dtype, round, quantize, head;
     const char *adapter, *certify;
 };
 
 static const struct tec_option options[] = {
     {"dtype", 0, TEC_OPTION_WORD, "f32|bf16", "what the engine computes in; f32",
      offsetof(struct verify_options, dtype), 0, 0},
-    {"round", 0, TEC_OPTION_WORD, "none|bf16x2|mixed|bf16",
-     "of bf16 plans: what products read of activations, as model.round says of a pipeline; none",
+    {"quantize", 0, TEC_OPTION_WORD, "none|int8|int4",
+     "what the layers' matrices are rounded to, as model.quantize says of a pipeline; none",
+     offsetof(struct verify_options, quantize), 0, 0},
+    {"round", 0, TEC_OPTION_WORD, "none|bf16x2|mixed|bf16|int8",
+     "what products read of activations, as model.round says of a pipeline; none",
      offsetof(struct verify_options, round), 0, 0},
     {"quantize-head", 0, TEC_OPTION_WORD, "none|int8",
      "what the head is kept in, as model.quantize_head says of a pipeline; none",
@@ -88,8 +91,10 @@ static void judge_case(struct walk *w, const char *dir, FILE *out, bool text,
     struct tec_error err = {0};
     tec_arena_init(&arena, w->call->heap);
     struct tec_verify v = {.dtype = o->dtype ? "bf16" : "f32",
-                           .round = o->round >= 2,
+                           .round = o->round == 2 || o->round == 3,
                            .two_terms = o->round == 1 || o->round == 2,
+                           .one_digit = o->round == 4,
+                           .quantize = (enum tec_quantize)o->quantize,
                            .head_int8 = o->head == 1,
                            .root = w->call->root,
                            .adapter = o->adapter,
@@ -181,13 +186,15 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     const struct verify_options *o = call->options;
     struct walk w = {.call = call};
-    if (o->round && (!o->dtype || o->certify))
-        return tec_fail(err, TEC_INVALID,
-                        o->certify ? "--round: a certificate is of plans that do not round"
-                                   : "--round: without --dtype bf16 there is nothing to round");
-    if (o->head && o->certify)
-        return tec_fail(err, TEC_INVALID,
-                        "--quantize-head: a certificate is of plans that do not round");
+    bool in_8_bits = o->round == 4, fits = in_8_bits ? o->quantize == 1 : o->dtype;
+    if (o->certify && (o->round || o->quantize || o->head))
+        return tec_fail(err, TEC_INVALID, "--%s: a certificate is of plans that do not round",
+                        o->round      ? "round"
+                        : o->quantize ? "quantize"
+                                      : "quantize-head");
+    if (o->round && !fits)
+        return tec_fail(err, TEC_INVALID, "--round: without %s there is nothing to round",
+                        in_8_bits ? "--quantize int8" : "--dtype bf16");
     struct tec_error none; /* a case may need no shipped file; one that does names it */
     enum tec_status root = tec_cli_need_root(call, &none);
     if (root != TEC_OK && call->shared.root)

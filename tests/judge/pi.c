@@ -60,6 +60,7 @@ enum tec_status tec_pi_open_beside(struct tec_pi *pi, struct tec_verify *v, cons
                                                 .source = {.checkpoint = pi->checkpoint},
                                                 .device = pi->device,
                                                 .bf16 = strcmp(v->dtype, "bf16") == 0,
+                                                .quantize = v->quantize,
                                                 .quantize_head = v->head_int8 ? TEC_QUANTIZE_INT8
                                                                               : TEC_QUANTIZE_NONE,
                                                 .language = true};
@@ -153,6 +154,7 @@ enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps
         .max_k = new_tokens,
         .round = pi->v->round,
         .two_terms = pi->v->two_terms,
+        .one_digit = pi->v->one_digit,
         .taps = taps,
         .whole = taps};
     const struct tec_plan_inputs in = {.spec = &spec,

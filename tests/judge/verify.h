@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "graph/model/weights.h"
 #include "kernels/device.h"
 
 #include <jansson.h>
@@ -18,9 +19,11 @@ struct tec_verify {
     const char *dtype; /* "f32" or "bf16" */
     bool round;        /* of bf16 plans: what products read is rounded, as model.round = "bf16"; */
     bool two_terms;    /* or may be read as two terms, as "bf16x2"; both: as "mixed" */
+    bool one_digit;    /* or, of products with 8-bit weights, in 8 bits, as "int8" */
     bool head_int8;    /* the head is in 8 bits, as model.quantize_head = "int8" */
-    const char *root;  /* holds pipelines/; NULL: the current folder */
-    const char *adapter; /* merged into the case's checkpoint; NULL: none */
+    enum tec_quantize quantize; /* as model.quantize says of a pipeline */
+    const char *root;           /* holds pipelines/; NULL: the current folder */
+    const char *adapter;        /* merged into the case's checkpoint; NULL: none */
     struct tec_device_options device;
     struct tec_heap *heap;
     struct tec_arena *arena;       /* lives as long as the case */

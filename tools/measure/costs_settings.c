@@ -32,7 +32,8 @@ static void add(struct settings *s, const char *of, enum tec_constructor owner, 
     to->where = where;
 }
 
-/* Of float32 weights nothing is rounded, whatever the file says. */
+/* Of products with float32 weights nothing is rounded, whatever the file says; those with 8-bit
+ * weights read what it says. */
 static void add_model(struct settings *s, const struct tec_decl_model *m, bool alone,
                       const char *dtype)
 {
@@ -42,7 +43,9 @@ static void add_model(struct settings *s, const struct tec_decl_model *m, bool a
         snprintf(of, sizeof of, "models.%.120s", m->name);
     add(s, of, TEC_CON_model, "dtype", bf16 ? TEC_DECL_BF16 : TEC_DECL_F32, &m->where);
     add(s, of, TEC_CON_model, "quantize", m->quantize, &m->where);
-    add(s, of, TEC_CON_model, "round", bf16 ? m->round : TEC_ROUND_NONE, &m->where);
+    add(s, of, TEC_CON_model, "quantize_head", m->quantize_head, &m->where);
+    add(s, of, TEC_CON_model, "round",
+        bf16 || m->round == TEC_ROUND_INT8 ? m->round : TEC_ROUND_NONE, &m->where);
 }
 
 static void find(struct settings *s, const struct tec_pipeline *p, const char *dtype)

@@ -62,10 +62,12 @@ static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, str
     name_model(m, key->model);
     static const char *const rounds[] = {[TEC_ROUND_BF16X2] = ", activations in two bf16 terms",
                                          [TEC_ROUND_MIXED] = ", activations in one or two",
-                                         [TEC_ROUND_BF16] = ", activations in bf16"};
+                                         [TEC_ROUND_BF16] = ", activations in bf16",
+                                         [TEC_ROUND_INT8] = ", activations in 8 bits"};
     static const char *const bits[] = {
         [TEC_QUANTIZE_INT8] = ", int8 weights", [TEC_QUANTIZE_INT4] = ", int4 weights"};
-    const char *round = m->options.bf16 ? rounds[m->options.round] : NULL;
+    bool rounds_any = m->options.bf16 || m->options.round == TEC_ROUND_INT8;
+    const char *round = rounds_any ? rounds[m->options.round] : NULL;
     char dtype[100];
     const char *weights = bits[m->options.quantize];
     snprintf(dtype, sizeof dtype, "%s, k before rotation%s%s", m->options.bf16 ? "bf16" : "f32",

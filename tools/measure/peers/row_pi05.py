@@ -7,6 +7,11 @@ import numpy as np
 from row import Row
 
 GOAL = [1.0, 1.5]
+# Of the model: a row, what is said of it, and fields. PyTorch's bf16 rounds what products read to bf16, as the second row does.
+ROWS = (("pi05", "bf16", "", {}),
+        ("pi05_round", "bf16, round", ", activations rounded", {"model.round": "bf16"}),
+        ("pi05_int8", "int8", ", weights in 8 bits", {"model.quantize": "int8"}),
+        ("pi05_int8_round", "int8, round int8", ", weights and activations in 8 bits", {"model.quantize": "int8", "model.round": "int8"}))
 
 
 def rows(setup):
@@ -19,15 +24,13 @@ def rows(setup):
     names = {"picture0": "observation/exterior_image_1_left", "picture1": "observation/wrist_image_left",
              "joints": "observation/joint_position", "gripper": "observation/gripper_position"}
     what = "pi0.5, 3.3 B, 2 cameras of 224 x 224, no language"
-    for rounds in (False, True):
-        # rounds: what products read is rounded to bf16, as PyTorch's bf16 has it
-        ours = setup.tectum(folder, "tectum, round" if rounds else "tectum", {
+    for name, dtype, said, fields in ROWS:
+        ours = setup.tectum(folder, f"tectum, {dtype}", {
             "open": {"path": str(setup.root / "tools/measure/peers/pi05.lua"), "random_weights": True, "seed": 1,
                      "tokenizer": str(setup.root / "pipelines/checkpoints/metaworld/tokenizer.model"),
-                     "set": {"model.round": "bf16"} if rounds else {}},
+                     "set": fields},
             "inputs": str(folder / "inputs.npz"), "names": names,
             "texts": {"prompt": "pick up the red cube and put it into the box beside the blue bowl"},
-            "about": {"dtype": "bf16, round" if rounds else "bf16"}})
+            "about": {"dtype": dtype}})
         peers = [setup.side("PyTorch, bf16", "work_pi05.py", setup.threads, "bf16")]
-        yield Row("pi05_round" if rounds else "pi05", f"{what}, activations rounded" if rounds else what, ours, peers,
-                  {p.name: GOAL for p in peers}, frames=1)
+        yield Row(name, what + said, ours, peers, {p.name: GOAL for p in peers}, frames=1)

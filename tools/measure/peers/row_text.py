@@ -81,6 +81,7 @@ def prefill(setup):
         yield text.row(f"prefill_{quantize or 'bf16'}", "532 tokens to the first", quantize, kind, 0, PREFILL[quantize or "bf16"])
     yield text.row("prefill_bf16_round", "532 tokens to the first, activations rounded", None, "bf16", 0, PREFILL["bf16"], rounds="bf16")
     yield text.row("prefill_bf16_two_terms", "532 tokens to the first, activations in two terms", None, "bf16", 0, PREFILL["bf16"], rounds="bf16x2")
+    yield text.row("prefill_int8_round", "532 tokens to the first, activations in 8 bits", "int8", "Q8_0", 0, PREFILL["int8"], rounds="int8")
 
 
 def decode(setup):
