@@ -20,12 +20,9 @@ static const struct tec_word quantize_words[] = {{"none", TEC_QUANTIZE_NONE},
                                                  {NULL, 0}};
 static const struct tec_word head_words[] = {
     {"none", TEC_QUANTIZE_NONE}, {"int8", TEC_QUANTIZE_INT8}, {NULL, 0}};
-static const struct tec_word round_words[] = {{"none", TEC_ROUND_NONE},
-                                              {"bf16x2", TEC_ROUND_BF16X2},
-                                              {"mixed", TEC_ROUND_MIXED},
-                                              {"bf16", TEC_ROUND_BF16},
-                                              {"int8", TEC_ROUND_INT8},
-                                              {NULL, 0}};
+static const struct tec_word round_words[] = {
+    {"none", TEC_ROUND_NONE}, {"bf16x2", TEC_ROUND_BF16X2}, {"mixed", TEC_ROUND_MIXED},
+    {"bf16", TEC_ROUND_BF16}, {"int8", TEC_ROUND_INT8},     {NULL, 0}};
 static const struct tec_word image_dtype_words[] = {
     {"u8", TEC_DECL_U8}, {"f32", TEC_DECL_F32}, {NULL, 0}};
 static const struct tec_word tensor_dtype_words[] = {{"f32", TEC_DECL_F32}, {"f64", TEC_DECL_F64},

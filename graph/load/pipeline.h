@@ -71,14 +71,6 @@ struct tec_numbers {
     const double *item;
 };
 
-enum tec_decl_round {
-    TEC_ROUND_NONE,
-    TEC_ROUND_BF16X2,
-    TEC_ROUND_MIXED,
-    TEC_ROUND_BF16,
-    TEC_ROUND_INT8
-};
-
 /* model { ... } */
 struct tec_decl_model {
     struct tec_where where, where_arch, where_weights, where_adapter; /* of it; of these fields */
@@ -88,7 +80,7 @@ struct tec_decl_model {
     const char *embodiment;      /* NULL = the checkpoint's, or the only one */
     int dtype;                   /* enum tec_decl_dtype: BF16 or F32 */
     int quantize, quantize_head; /* enum tec_quantize: of layers; of the head, NONE or INT8 */
-    int round;                   /* enum tec_decl_round */
+    int round;                   /* enum tec_round */
     const char *device; /* field `where`: devices, the first that is here; NULL = the run's */
 };
 

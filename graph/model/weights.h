@@ -17,6 +17,15 @@ enum tec_form { TEC_FORM_F32, TEC_FORM_BF16, TEC_FORM_INT8, TEC_FORM_INT4, TEC_F
  * rounds, or the head. Neither the embedding nor convolutions. */
 enum tec_quantize { TEC_QUANTIZE_NONE, TEC_QUANTIZE_INT8, TEC_QUANTIZE_INT4 };
 
+/* What products may read of activations. */
+enum tec_round {
+    TEC_ROUND_NONE,
+    TEC_ROUND_BF16X2,
+    TEC_ROUND_MIXED,
+    TEC_ROUND_BF16,
+    TEC_ROUND_INT8
+};
+
 /* A packed matrix: y = x W^T + bias. */
 struct tec_matrix {
     void *w;

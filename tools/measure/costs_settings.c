@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MOST = 8 * 3 + 64 * 2, NAME = 160 }; /* fields.def has the most of models and resources */
+enum { MOST = 8 * 4 + 64 * 2, NAME = 160 }; /* fields.def has the most of models and resources */
 
 /* One of them: "model.round", "bf16". */
 struct setting {

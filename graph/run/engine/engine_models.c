@@ -288,7 +288,7 @@ enum tec_status tec_engine_describe_chain(struct tec_engine *e, int chain, struc
     TEC_TRY(
         tec_spec_from_pipeline(&c->spec, e->options.pipeline, chain, c->of->model, e->heap, err));
     c->spec.interpret = e->options.interpret;
-    enum tec_decl_round round = tec_engine_round(e, c->of);
+    enum tec_round round = tec_engine_round(e, c->of);
     c->spec.round = round == TEC_ROUND_MIXED || round == TEC_ROUND_BF16;
     c->spec.two_terms = round == TEC_ROUND_BF16X2 || round == TEC_ROUND_MIXED;
     c->spec.one_digit = round == TEC_ROUND_INT8;

@@ -59,7 +59,7 @@ enum tec_quantize tec_engine_quantize_head(const struct tec_engine *e,
                                            const struct tec_engine_model *m);
 
 /* What its products may read of activations. */
-enum tec_decl_round tec_engine_round(const struct tec_engine *e, const struct tec_engine_model *m);
+enum tec_round tec_engine_round(const struct tec_engine *e, const struct tec_engine_model *m);
 
 /* --- engine_devices.c ------------------------------------------------------------------------- */
 

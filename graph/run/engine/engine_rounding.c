@@ -28,7 +28,7 @@ enum tec_quantize tec_engine_quantize_head(const struct tec_engine *e,
     return e->options.exact ? TEC_QUANTIZE_NONE : (enum tec_quantize)declared(e, m)->quantize_head;
 }
 
-enum tec_decl_round tec_engine_round(const struct tec_engine *e, const struct tec_engine_model *m)
+enum tec_round tec_engine_round(const struct tec_engine *e, const struct tec_engine_model *m)
 {
-    return e->options.exact ? TEC_ROUND_NONE : (enum tec_decl_round)declared(e, m)->round;
+    return e->options.exact ? TEC_ROUND_NONE : (enum tec_round)declared(e, m)->round;
 }

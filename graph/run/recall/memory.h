@@ -53,7 +53,7 @@ struct tec_memory_options {
     const char *root;                      /* holds pipelines/ */
     bool bf16;
     enum tec_quantize quantize;            /* of the model that keys and values come from */
-    enum tec_decl_round round;             /* likewise */
+    enum tec_round round;                  /* likewise */
     bool forgets;                          /* neither file nor server, whatever the file says */
     const struct tec_memory_start *starts; /* [n_starts] with forgets: those of other memories are
                                             * passed over */
