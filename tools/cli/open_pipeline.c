@@ -46,8 +46,6 @@ enum tec_status tec_cli_open_pipeline(struct tec_pipeline **out, struct tec_invo
     struct tec_diagnostics d;
     tec_diagnostics_init(&d, call->heap);
     enum tec_status status = load(out, call, path, any, &d, err);
-    if (status != TEC_OK && d.n_errors > 0)
-        tec_diagnostics_print(&d, TEC_PRINT_TEXT, stderr);
     tec_diagnostics_finish(&d);
     return status;
 }

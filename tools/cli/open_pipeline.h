@@ -10,9 +10,9 @@ enum tec_status tec_cli_load_pipeline(struct tec_pipeline **out, struct tec_invo
                                       const char *path, struct tec_diagnostics *d,
                                       struct tec_error *err);
 
-/* The same for verbs that only need the result: errors are printed on stderr as `check` has them,
- * the failure names the first and how many there are; warnings are left to `check`. `any`: of any
- * valid graph, to draw it or write it out. Free with tec_pipeline_free. */
+/* The same for verbs that only need the result: the failure names the first error
+ * and how many there are; warnings are left to `check`. `any`: of any valid graph, to draw it or
+ * write it out. Free with tec_pipeline_free. */
 enum tec_status tec_cli_open_pipeline(struct tec_pipeline **out, struct tec_invocation *call,
                                       const char *path, bool any, struct tec_error *err);
 
