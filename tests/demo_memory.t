@@ -133,6 +133,12 @@ check "once" test ! -s "$W/err"
 timeout 60 "$T" check --set nodes.recall.after=ask pipelines/demo_memory.lua >"$W/out" 2>&1
 check "a memory that waits for its own prompt is told once" test "$(grep -c 'E026' "$W/out")" -eq 1
 
+tell m --input goal=find:fork --set "resources.mem.store=$W/nowhere/m"
+check "a store of --set that cannot be opened is told there" grep -q "^tectum run: --set:2: memory 'mem': $W/nowhere/m: there is no folder" "$W/err"
+timeout 60 "$T" check --set 'nodes.recall.reads=[memory]' pipelines/demo_memory.lua >"$W/out" 2>&1
+check "how a list is written in --set" grep -q "= help: --set takes a list as JSON: --set 'nodes.recall.reads=\[\"a\", \"b\"\]'" "$W/out"
+check "with carets" grep -q '^ *| *^^^^^^^^$' "$W/out"
+
 # Where not all fit, the best are taken, and stand as they were put.
 cat >"$W/many.jsonl" <<'END'
 {"goal": "fetch:fork", "memory": {"put": {"fridge": "{position:kitchen,state:closed,object:fridge}\n", "cup": "{position:fridge,state:clean,object:cup}\n", "fork": "{position:fridge,state:dirty,object:fork}\n", "pan": "{position:sofa,state:dirty,object:pan}\n", "box": "{position:bed,state:dirty,object:box}\n"}}}
