@@ -7,8 +7,9 @@ import numpy as np
 from row import Row
 
 GOAL = [1.0, 1.5]
-# Of the model: a row, what is said of it, and fields. PyTorch's bf16 rounds what products read to bf16, as the second row does.
-ROWS = (("pi05", "bf16", "", {}),
+# Of the model: a row, what is said of it, and fields; the first is the pipeline as it ships. PyTorch's bf16 rounds what products read to
+# bf16, as the second row does.
+ROWS = (("pi05", "bf16, round mixed", "", {}),
         ("pi05_round", "bf16, round", ", activations rounded", {"model.round": "bf16"}),
         ("pi05_int8", "int8", ", weights in 8 bits", {"model.quantize": "int8"}),
         ("pi05_int8_round", "int8, round int8", ", weights and activations in 8 bits", {"model.quantize": "int8", "model.round": "int8"}))
