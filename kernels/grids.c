@@ -76,11 +76,15 @@ static void report_terms(const struct reporter *to, const struct tec_grid *plain
     }
 }
 
-static bool report_bf16(const struct reporter *to, const struct tec_gemm_args *a,
-                        const struct gemm_ask *ask, enum tec_cuda_then then)
+static bool report_bf16(const struct reporter *to, const struct gemm_ask *ask,
+                        const struct tec_cuda_chain *chain)
 {
-    struct tec_grid g = {
-        .kernel = TEC_KERNEL_gemm_bf16, .args = a, .norm = ask->norm, .then = then};
+    struct tec_grid g = {.kernel = TEC_KERNEL_gemm_bf16,
+                         .args = chain->gemm,
+                         .norm = ask->norm,
+                         .left = chain->left,
+                         .leaves = chain->leaves,
+                         .then = chain->then};
     g.choice = gemm_choose(ask, to->facts);
     enum gemm_tile_id id = g.choice.tile;
     if (id == GEMM_NONE)
@@ -105,8 +109,9 @@ static bool report_bf16(const struct reporter *to, const struct tec_gemm_args *a
 
 static void of_gemm_bf16(const struct reporter *to, struct tec_grid *g)
 {
+    const struct tec_cuda_chain alone = {.gemm = g->args};
     struct gemm_ask ask = chain_plain_ask(g->args, false);
-    report_bf16(to, g->args, &ask, TEC_CUDA_THEN_NOTHING);
+    report_bf16(to, &ask, &alone);
 }
 
 static void of_gemm_int4(const struct reporter *to, struct tec_grid *g)
@@ -380,7 +385,7 @@ bool tec_grids_of_chain(const struct tec_cuda_chain *chain, const struct tec_cud
 {
     const struct reporter to = {facts, visit, user};
     struct gemm_ask ask;
-    return chain_ask(chain, facts, &ask) && report_bf16(&to, chain->gemm, &ask, chain->then);
+    return chain_ask(chain, facts, &ask) && report_bf16(&to, &ask, chain);
 }
 
 /* --- commands of a list ---------------------------------------------------------------------- */
@@ -425,7 +430,7 @@ int tec_grids_at(const struct tec_capture *capture, int at, const struct tec_cud
     if (c->kind != TEC_RUN)
         return 1;
     l.ready = chain_handed_to(capture, at, facts).x != NULL;
-    int n = chain_at(capture, at, take_chain, &l);
+    int n = chain_at(capture, at, facts, take_chain, &l);
     if (n > 0)
         return n;
     l.made_terms = chain_handed_to(capture, at + 1, facts).terms;

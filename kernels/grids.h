@@ -26,6 +26,8 @@ struct tec_grid {
     int terms;               /* of x in the multiplies */
     int first, rows;         /* of the capacity, those that this start takes */
     bool norm;               /* x is made by a norm in front */
+    bool left;               /* which adds up sums of squares that another product left */
+    bool leaves;             /* it leaves those of its y */
     enum tec_cuda_then then; /* what is done behind it */
     bool writes_terms;       /* it writes the terms of x, nothing else */
     /* Of commands of a list: */

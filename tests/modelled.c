@@ -2,6 +2,7 @@
  * what an H100 took of the layers that the model was not fitted to. */
 #include "tools/measure/modelled.h"
 #include "kernels/cuda/attention_plan.h"
+#include "kernels/device_kind.h"
 #include "tests/kernels/bench_layers.h"
 #include "tests/tap.h"
 
@@ -11,9 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct tec_cuda_facts h100 = {90, 132, true, TEC_CUDA_PARTIALS, TEC_CUDA_TERMS};
-static const struct tec_cuda_facts ada = {89, 128, false, TEC_CUDA_PARTIALS, 0};
-static const struct tec_cuda_facts orin = {87, 16, false, TEC_CUDA_PARTIALS, 0};
+static const struct tec_cuda_facts h100 = {
+    90, 132, true, TEC_CUDA_PARTIALS, TEC_CUDA_TERMS, TEC_CUDA_SQUARES};
+static const struct tec_cuda_facts ada = {89, 128, false, TEC_CUDA_PARTIALS, 0, TEC_CUDA_SQUARES};
+static const struct tec_cuda_facts orin = {87, 16, false, TEC_CUDA_PARTIALS, 0, TEC_CUDA_SQUARES};
 
 static const struct tec_peak *peak_of(const char *name)
 {
@@ -143,7 +145,7 @@ TEST(large_tiles_of_attention_go_where_their_memory_is)
         .max_rows = 1024, .heads = 8, .kv_heads = 1, .head_dim = 256};
     CHECK_INT(bf16_shared_size(64, 1, 256), ==, 158048);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct tec_cuda_facts facts = {all[i].capability, 20, false, TEC_CUDA_PARTIALS, 0};
+        struct tec_cuda_facts facts = {all[i].capability, 20, false, TEC_CUDA_PARTIALS, 0, 0};
         CHECK_INT(attention_choose_bf16(&a, &facts).m, ==, all[i].rows);
     }
 }
@@ -162,6 +164,119 @@ TEST(keys_of_few_rows_are_shared)
     g.n = 0;
     tec_grids_of(TEC_KERNEL_attention_bf16, &a, &h100, keep, &g);
     CHECK_INT(g.n, ==, 0);
+}
+
+/* --- lists ----------------------------------------------------------------------------------- */
+
+/* A product that adds to x, a norm of x, a product of that; what another list has in its place. */
+enum {
+    AS_IT_IS,
+    A_MARK_BETWEEN,
+    A_LOOP_BETWEEN,
+    OF_A_BRANCH,
+    BEHIND_A_BRANCH,
+    ANOTHER_X,
+    OTHER_ROWS,
+    OVERWRITES,
+    READ_ELSEWHERE,
+    PART_OF_X,
+    FEW_NUMBERS,
+    NO_ROOM,
+    LISTS
+};
+
+enum { X_ROWS = 64, X_COLS = 1024, Y_COLS = 2048 };
+static _Alignas(16) float list_x[X_ROWS * X_COLS], list_y[X_ROWS * Y_COLS], list_other[4];
+
+struct list {
+    struct tec_gemm_args adds, reads;
+    struct tec_norm_args norm;
+    struct tec_capture_step steps[6];
+    struct tec_capture capture;
+};
+
+static struct tec_capture_step step_of(enum tec_kernel_id kernel, const void *args)
+{
+    return (struct tec_capture_step){.kind = TEC_RUN, .kernel = kernel, .args = args};
+}
+
+static void make_list(struct list *l, int about, int rows)
+{
+    static const int counts[2];
+    int cols = about == FEW_NUMBERS ? 256 : X_COLS, n = 0;
+    *l = (struct list){0};
+    l->adds = (struct tec_gemm_args){.y = list_x, .rows = counts, .max_rows = rows, .ldy = cols};
+    l->adds.n = about == PART_OF_X ? cols - 16 : cols;
+    l->adds.k = l->adds.ldx = Y_COLS;
+    l->adds.add = about != OVERWRITES;
+    l->norm = (struct tec_norm_args){.x = list_x, .y = list_other, .rows = counts, .cols = cols};
+    l->norm.max_rows = rows;
+    l->norm.ldx = l->norm.ldy = cols;
+    l->norm.x = about == ANOTHER_X ? list_x + 4 : list_x;
+    l->norm.rows = about == OTHER_ROWS ? counts + 1 : counts;
+    l->reads = (struct tec_gemm_args){.x = list_other, .y = list_y, .rows = l->norm.rows};
+    l->reads.max_rows = rows;
+    l->reads.k = l->reads.ldx = cols;
+    l->reads.n = l->reads.ldy = Y_COLS;
+    l->steps[n++] = step_of(TEC_KERNEL_gemm_bf16, &l->adds);
+    l->steps[0].branch = about == OF_A_BRANCH;
+    if (about == A_MARK_BETWEEN)
+        l->steps[n++].kind = TEC_MARK;
+    if (about == A_LOOP_BETWEEN)
+        l->steps[n++].kind = TEC_REPEAT_END;
+    l->steps[n] = step_of(TEC_KERNEL_rmsnorm, &l->norm);
+    l->steps[n].joins = about == BEHIND_A_BRANCH;
+    l->steps[n++].passes = about != READ_ELSEWHERE;
+    l->steps[n++] = step_of(TEC_KERNEL_gemm_bf16, &l->reads);
+    l->capture = (struct tec_capture){.commands = l->steps, .n = n};
+}
+
+static struct grids list_of(struct list *l, const struct tec_cuda_facts *facts)
+{
+    struct grids g = {0};
+    for (int i = 0; i < l->capture.n;)
+        i += tec_grids_at(&l->capture, i, facts, keep, &g);
+    return g;
+}
+
+/* By warp groups 51 rows have a norm of their own, or begin with what was left; elsewhere they are
+ * measured else. Anything in between, or another reader, could make what was left stale. */
+TEST(sums_of_squares_are_left_for_what_directly_follows)
+{
+    struct list l;
+    for (int about = 0; about < LISTS; about++) {
+        const struct tec_cuda_facts *all[] = {&h100, &ada};
+        for (int i = 0; i < 2; i++) {
+            struct tec_cuda_facts facts = *all[i];
+            int rows = about == FEW_NUMBERS ? 16 : 51;
+            facts.squares_size = about == NO_ROOM ? 51 * 64 * 4 - 1 : 51 * 64 * 4;
+            make_list(&l, about, rows);
+            struct grids g = list_of(&l, &facts);
+            bool left = about == AS_IT_IS, begins = left || !facts.groups || rows <= 16;
+            begins = begins && about != READ_ELSEWHERE;
+            REQUIRE(g.n == (begins ? 2 : 3));
+            CHECK_INT(g.items[0].leaves, ==, left);
+            CHECK_INT(g.items[1].left, ==, left);
+            CHECK_INT(g.items[1].norm, ==, begins);
+            CHECK_INT(g.items[0].norm || g.items[0].left || g.items[1].leaves, ==, false);
+        }
+    }
+}
+
+/* 8 rows of 1024 columns are many without warp groups, 17 with them. */
+TEST(sums_of_squares_of_few_rows_are_not_left)
+{
+    static const struct {
+        int rows;
+        bool ada, h100;
+    } all[] = {{1, false, false}, {7, false, false}, {8, true, false},
+               {16, true, false}, {17, true, true},  {64, true, true}};
+    struct list l;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        make_list(&l, AS_IT_IS, all[i].rows);
+        CHECK_INT(list_of(&l, &ada).items[1].left, ==, all[i].ada);
+        CHECK_INT(list_of(&l, &h100).items[1].left, ==, all[i].h100);
+    }
 }
 
 /* --- registers ------------------------------------------------------------------------------- */
@@ -262,6 +377,30 @@ TEST(a_product_of_very_few_rows_takes_its_bytes)
     struct tec_grid_time t = time_on("h100", &g.items[0], work);
     CHECK(near(t.us, 1.1 + 134217728 / 2790e3));
     CHECK_STR(t.bound, "memory");
+}
+
+/* On an RTX 4090: each busy block reads 51 rows of 1024 columns at 0.6 of the L2's rate, less the
+ * 1.5 us around a product, which hide a 16th of that whole. What leaves sums waits 0.7 us more. */
+TEST(a_norm_in_front_takes_what_it_reads)
+{
+    struct list l;
+    struct tec_grid_work work = {.rows = 51};
+    make_list(&l, AS_IT_IS, 51);
+    struct grids left = list_of(&l, &ada);
+    l.capture.commands++; /* without the product in front */
+    l.capture.n--;
+    struct grids measured = list_of(&l, &ada);
+    REQUIRE(left.n == 2 && measured.n == 1);
+    struct tec_grid_time a = time_on("4090", &left.items[1], work);
+    struct tec_grid_time b = time_on("4090", &measured.items[0], work);
+    double slower = 1980.0 / tec_chip_of(peak_of("4090"))->mhz;
+    double rate = tec_chip_of(peak_of("4090"))->l2_rate * 0.6e3;
+    CHECK_INT(a.busy, ==, b.busy);
+    CHECK(near(b.us - a.us, 4.0 * 51 * 1024 * (double)b.busy / rate - 1.5 * slower));
+    struct tec_grid plain = left.items[0];
+    plain.leaves = false;
+    double leaves = time_on("4090", &left.items[0], work).us - time_on("4090", &plain, work).us;
+    CHECK(near(leaves, 0.7 * slower));
 }
 
 /* 136 tiles of 128 x 128 on 132 processors, one each: a second wave for four of them. 18 steps of

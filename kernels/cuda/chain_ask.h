@@ -48,7 +48,11 @@ static inline bool chain_ask(const struct tec_cuda_chain *chain, const struct te
                              struct gemm_ask *ask)
 {
     struct tec_gemm_args a = *chain->gemm;
-    if (a.add || (chain->norm && !chain_begins(chain->norm, &a, facts)))
+    if (chain->leaves) {
+        *ask = chain_plain_ask(&a, false);
+        return true;
+    }
+    if (a.add || (chain->norm && !chain_begins(chain->norm, &a, chain->left, facts)))
         return false;
     if (chain->norm) {
         a.x = chain->norm->x;

@@ -66,16 +66,37 @@ static inline int chain_normed(const struct tec_capture *capture, int at,
     return read ? n + 1 : 0;
 }
 
+/* Whether the product at `at` leaves sums of squares for what stands directly behind it on the same
+ * way: so nobody else can have written its y, or them, in between. */
+static inline bool chain_leaves(const struct tec_capture *capture, int at,
+                                const struct tec_cuda_facts *facts)
+{
+    struct tec_cuda_chain chain = {.gemm = NULL};
+    if (at < 0 || at + 2 >= capture->n)
+        return false;
+    const struct tec_capture_step *c = &capture->commands[at];
+    bool product = c->kind == TEC_RUN && c->kernel == TEC_KERNEL_gemm_bf16;
+    bool follows = product && c[1].kind == TEC_RUN && c[1].branch == c->branch && !c[1].joins;
+    return follows && chain_normed(capture, at + 1, &chain) > 1 &&
+           chain_left(c->args, chain.norm, chain.gemm, facts);
+}
+
 /* Offers the commands from `at` on to `take` as one kernel: all of them first, then fewer. Returns
  * how many were taken; 0: none, the command at `at` is started alone. */
 static inline int chain_at(const struct tec_capture *capture, int at,
+                           const struct tec_cuda_facts *facts,
                            bool (*take)(const struct tec_cuda_chain *chain, void *user), void *user)
 {
-    struct tec_cuda_chain chain = {.gemm = NULL};
+    struct tec_cuda_chain chain = {.leaves = chain_leaves(capture, at, facts)};
+    if (chain.leaves) {
+        chain.gemm = capture->commands[at].args;
+        return take(&chain, user);
+    }
     int n = chain_normed(capture, at, &chain);
+    chain.left = n > 1 && chain_leaves(capture, at - 1, facts);
     if (n > 1 && take(&chain, user))
         return n;
-    chain = (struct tec_cuda_chain){.norm = chain.norm, .gemm = chain.gemm};
+    chain = (struct tec_cuda_chain){.norm = chain.norm, .gemm = chain.gemm, .left = chain.left};
     if (n > 2 && take(&chain, user))
         return 2; /* what is behind does not go with it */
     chain = (struct tec_cuda_chain){.gemm = NULL};

@@ -21,14 +21,16 @@ struct tec_cuda_chain {
     const struct tec_gemm_args *gemm;
     enum tec_cuda_then then;
     const void *args; /* of what is behind */
+    bool left;        /* the product in front of the norm has left its rows' sums of squares */
+    bool leaves;      /* gemm does, and is alone: those of its y */
 };
 
-/* The most rows of a product that begins with its norm. The product's blocks measure all rows
- * again, which by warp groups takes longer than a norm of its own where there are many: with 51
- * rows on an H100. */
-static inline int chain_norm_rows(const struct tec_cuda_facts *f)
+/* The most rows of a product that begins with its norm. Where no sums are left, its blocks measure
+ * all rows again, which by warp groups takes longer than a norm of its own where there are many:
+ * with 51 rows on an H100. */
+static inline int chain_norm_rows(bool left, const struct tec_cuda_facts *f)
 {
-    return f->groups ? 16 : 64;
+    return f->groups && !left ? 16 : 64;
 }
 
 /* Whether a product of so many rows goes together with rope_bf16 behind it. By warp groups a tile
@@ -49,14 +51,30 @@ static inline bool chain_apart(const struct tec_gemm_args *a, const float *to, i
 
 /* Whether a product may begin with this norm; vectors and rows move as quads. */
 static inline bool chain_begins(const struct tec_norm_args *norm, const struct tec_gemm_args *a,
-                                const struct tec_cuda_facts *f)
+                                bool left, const struct tec_cuda_facts *f)
 {
     bool same = a->x == norm->y && a->ldx == norm->ldy && a->rows == norm->rows &&
                 a->max_rows == norm->max_rows && a->k == norm->cols;
     bool quads = norm->cols % 4 == 0 && floats_aligned(norm->x, norm->ldx) &&
                  floats_aligned(norm->weight, 0) && floats_aligned(norm->bias, 0) &&
                  floats_aligned(norm->fixed_weight, 0) && floats_aligned(norm->fixed_bias, 0);
-    return same && quads && a->max_rows <= chain_norm_rows(f);
+    return same && quads && a->max_rows <= chain_norm_rows(left, f);
+}
+
+/* Whether a product that adds to its y leaves the sums of squares of that for the norm that `next`
+ * begins with: of whole panels. What is left is written, read again, and waited for; few rows are
+ * measured by the next product while its first weights come. From how many numbers on it is worth
+ * it is what a model says (doc/roofline.md): none was measured. */
+static inline bool chain_left(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                              const struct tec_gemm_args *next, const struct tec_cuda_facts *f)
+{
+    enum { MANY_ROWS = 17, MANY = 8192, MANY_OF_GROUPS = 24576 };
+    bool same = a->add && a->y == norm->x && a->ldy == norm->ldx && a->rows == norm->rows &&
+                a->max_rows == norm->max_rows && a->n == norm->cols;
+    size_t numbers = (size_t)a->max_rows * (size_t)a->n;
+    bool worth = a->max_rows >= MANY_ROWS || numbers >= (size_t)(f->groups ? MANY_OF_GROUPS : MANY);
+    return same && worth && numbers / 16 * sizeof(float) <= f->squares_size &&
+           chain_begins(norm, next, true, f);
 }
 
 /* --- what goes along behind a product: the condition, and the pairs of panels that it takes ----

@@ -63,14 +63,15 @@ static inline struct chain_rows chain_rows_of(const struct tec_capture_step *c,
 }
 
 /* The product at `at`, with what is behind it if that goes along (*together). Bytes of its x as
- * terms if it reads them, and all rows at once; else 0. */
+ * terms if it reads them, and all rows at once; else 0: as with so few rows that a norm may be in
+ * the product, which then has the norm's x as float32. */
 static inline size_t chain_terms_read(const struct tec_capture *capture, int at,
                                       const struct tec_cuda_facts *f, bool *together, int *terms)
 {
     struct tec_cuda_chain chain = {.gemm = NULL};
     struct gemm_ask ask;
     int n = chain_product(capture, at, &chain);
-    if (n == 0 || chain.gemm->max_rows <= chain_norm_rows(f))
+    if (n == 0 || chain.gemm->max_rows <= chain_norm_rows(true, f))
         return 0;
     *together = n > 1 && chain_ask(&chain, f, &ask);
     if (!*together)

@@ -48,9 +48,10 @@ static bool start(const struct tec_cuda_chain *chain, void *user)
 int tec_gpu_start(const struct tec_capture *capture, int at, struct tec_cuda_launch *launch)
 {
     const struct tec_capture_step *c = &capture->commands[at];
+    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
     struct starting s = {capture, at, launch};
     launch->ready = terms_for(capture, at, launch);
-    int n = chain_at(capture, at, start, &s);
+    int n = chain_at(capture, at, &facts, start, &s);
     if (n == 0) {
         launch->leave = terms_for(capture, at + 1, launch);
         launchers[c->kernel](c->args, launch);

@@ -103,7 +103,8 @@ static int64_t terms_size(int index)
 static int64_t workspace(const struct tec_device_options *options)
 {
     int64_t tickets = TEC_CUDA_TICKETS * (int64_t)sizeof(int);
-    int64_t each = TEC_CUDA_PARTIALS + terms_size(options->index) + tickets + (int64_t)sizeof(int);
+    int64_t each = TEC_CUDA_PARTIALS + TEC_CUDA_SQUARES + terms_size(options->index) + tickets +
+                   (int64_t)sizeof(int);
     return (1 + (options->beside > 0) + tec_gpu_branch_wanted(options)) * each;
 }
 
@@ -129,6 +130,9 @@ static cudaError_t make_memory(struct tec_gpu_stream *s, size_t terms)
     if (error == cudaSuccess && terms)
         error = cudaMalloc((void **)&s->launch.terms, terms);
     s->launch.terms_size = terms;
+    if (error == cudaSuccess)
+        error = cudaMalloc((void **)&s->launch.squares, TEC_CUDA_SQUARES);
+    s->launch.squares_size = TEC_CUDA_SQUARES;
     if (error == cudaSuccess)
         error = cudaMalloc((void **)&s->launch.tickets, tickets);
     if (error == cudaSuccess)
@@ -208,6 +212,7 @@ static void drop_stream(struct tec_gpu_stream *s)
         (void)cudaStreamDestroy(s->body);
     (void)cudaFree(s->launch.partials);
     (void)cudaFree(s->launch.terms);
+    (void)cudaFree(s->launch.squares);
     (void)cudaFree(s->launch.tickets);
     (void)cudaFree(s->turn);
     (void)cudaFreeHost(s->staging);

@@ -35,11 +35,18 @@ bool tec_cuda_gemm_chain(const struct tec_cuda_chain *chain, struct tec_cuda_lau
     const struct tec_norm_args *norm = chain->norm;
     struct tec_gemm_args a = *chain->gemm;
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
-    if (a.add || (norm && !chain_begins(norm, &a, &facts)))
+    if (chain->leaves) {
+        tec_cuda_gemm_leaving(&a, launch);
+        return true;
+    }
+    if (a.add || (norm && !chain_begins(norm, &a, chain->left, &facts)))
         return false;
     if (norm) {
         a.x = norm->x;
         a.ldx = norm->ldx;
     }
-    return starts[chain->then](&a, norm, chain->args, launch);
+    launch->left = chain->left;
+    bool started = starts[chain->then](&a, norm, chain->args, launch);
+    launch->left = false;
+    return started;
 }

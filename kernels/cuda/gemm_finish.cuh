@@ -33,6 +33,8 @@ struct scaled {
  *     place_of(r)              what a row's place depends on, by memory: its position, its slot
  *     load(place, r, column)   what is read there before the store
  *     operator()(place, loaded, r, column, value[, value of the other panel])
+ *     after(n, panels, first, rows)  of single values: behind all stores of a warp, of few rows or
+ *                              by mma: the product's columns, its panels, its first row
  *
  * This is a Then that reads nothing. */
 struct reads_nothing {
@@ -50,6 +52,10 @@ struct reads_nothing {
     __device__ __forceinline__ nothing load(nothing, int, int) const
     {
         return nothing();
+    }
+    template <int M, int N>
+    __device__ __forceinline__ void after(int, const int (&)[M], int, struct rows) const
+    {
     }
 };
 
@@ -164,6 +170,7 @@ template <class Then> struct single_finish {
                                         struct rows rows) const
     {
         halves_of(*this, c, panel, first, rows);
+        then.template after<M, N>(a.n, panel, first, rows);
     }
 };
 

@@ -14,7 +14,7 @@
  *
  * Rows are read as float32, pass their norm where there is one, and are written as two terms (or
  * one, where they hold bf16 values), in blocks of 8 x 8 too. A thread has the values of the next
- * step in registers while it writes those of this one. */
+ * step, and the norm's vectors at its columns, in registers while it writes those of this one. */
 #pragma once
 
 #include "kernels/cuda/gemm_finish.cuh"
@@ -60,6 +60,7 @@ template <int TERMS_, int N_, int GROUPS_, int K_, int STAGES_> struct group_sha
 struct group_front {
     struct tec_norm_args a;
     int some;
+    const float *left; /* as norm_front's */
 };
 
 /* Barriers of a stage. Both sides know a step's phase from its number. */
@@ -140,8 +141,17 @@ struct eight {
     float4 half[2];
 };
 
+/* A norm's vectors at a thread's eight columns. */
+struct eight_vectors {
+    struct eight weight, bias;
+};
+
 /* The warps that bring rows. */
 template <class S> struct row_bringer {
+    /* Of a thread's eights, this many after one another differ in their columns. */
+    enum : int { PERIOD = S::CHUNKS > 4 ? 2 : 1, DIFFER = S::HELD < PERIOD ? S::HELD : PERIOD };
+    static_assert(S::BRINGING / 8 * PERIOD % S::CHUNKS == 0, "columns of eights come back");
+
     const tec_gemm_args &a;
     const struct group_front &front;
     const struct group_work &work;
@@ -173,32 +183,46 @@ template <class S> struct row_bringer {
         v.half[1] = quad_of(x, k_of(i, step) + QUAD, a.k);
         return v;
     }
-    /* Columns k .. k + 3 of a row behind the norm, whose columns are whole quads. */
-    __device__ __forceinline__ float4 behind(float4 v, int r, int k) const
+    /* Columns k .. k + 3 of a vector of the norm, whose columns are whole quads. */
+    __device__ __forceinline__ float4 of_vector(const float *vector, int k) const
+    {
+        return vector ? quad_of(vector, k, front.a.cols) : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+    }
+    /* Of the i-th eight, for rows that are not fixed. */
+    __device__ __forceinline__ struct eight_vectors vectors(int i, int step) const
+    {
+        struct eight_vectors v = {};
+        TEC_UNROLL
+        for (int h = 0; h < 2 && front.some; h++) {
+            v.weight.half[h] = of_vector(front.a.weight, k_of(i, step) + h * QUAD);
+            v.bias.half[h] = of_vector(front.a.bias, k_of(i, step) + h * QUAD);
+        }
+        return v;
+    }
+    /* Four columns of a row behind the norm. */
+    __device__ __forceinline__ float4 behind(float4 v, float scale, float4 w, float4 b) const
     {
         const struct tec_norm_args &n = front.a;
-        bool second = work.first + r < fixed;
-        const float *weight = second ? n.fixed_weight : n.weight;
-        const float *bias = second ? n.fixed_bias : n.bias;
-        float4 zero = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-        float4 w = weight ? quad_of(weight, k, n.cols) : zero;
-        float4 b = bias ? quad_of(bias, k, n.cols) : zero;
-        float scale = scales[r];
         return make_float4(normed(v.x, scale, __fadd_rn(n.offset, w.x), b.x, n.round),
                            normed(v.y, scale, __fadd_rn(n.offset, w.y), b.y, n.round),
                            normed(v.z, scale, __fadd_rn(n.offset, w.z), b.z, n.round),
                            normed(v.w, scale, __fadd_rn(n.offset, w.w), b.w, n.round));
     }
     /* The i-th eight of a step, as terms in its stage. */
-    __device__ __forceinline__ void store(unsigned char *stage, struct eight v, int i,
-                                          int step) const
+    __device__ __forceinline__ void store(unsigned char *stage, struct eight v,
+                                          const struct eight_vectors &norm, int i, int step) const
     {
         int r = row(i);
         if (r >= S::ROWS)
             return;
-        if (front.some) {
-            v.half[0] = behind(v.half[0], r, k_of(i, step));
-            v.half[1] = behind(v.half[1], r, k_of(i, step) + QUAD);
+        TEC_UNROLL
+        for (int h = 0; h < 2 && front.some; h++) {
+            float4 w = norm.weight.half[h], b = norm.bias.half[h];
+            if (work.first + r < fixed) {
+                w = of_vector(front.a.fixed_weight, k_of(i, step) + h * QUAD);
+                b = of_vector(front.a.fixed_bias, k_of(i, step) + h * QUAD);
+            }
+            v.half[h] = behind(v.half[h], scales[r], w, b);
         }
         uint4 high, rest;
         high.x = split_terms(make_float2(v.half[0].x, v.half[0].y), &rest.x);
@@ -214,17 +238,25 @@ template <class S> struct row_bringer {
                                         const struct stage_barriers<S> &barriers) const
     {
         struct eight held[S::HELD];
+        struct eight_vectors norm[DIFFER];
         TEC_UNROLL
         for (int i = 0; i < S::HELD; i++)
             held[i] = load(i, 0);
+        TEC_UNROLL
+        for (int i = 0; i < DIFFER; i++)
+            norm[i] = vectors(i, 0);
         for (int step = 0; step < work.step; step++) {
             barriers.wait_used(step);
             TEC_UNROLL
             for (int i = 0; i < S::HELD; i++) {
-                store(shared + step % S::STAGES * S::STAGE, held[i], i, step);
+                store(shared + step % S::STAGES * S::STAGE, held[i], norm[i % DIFFER], i, step);
                 if (step + 1 < work.step)
                     held[i] = load(i, step + 1);
             }
+            TEC_UNROLL
+            for (int i = 0; i < DIFFER; i++)
+                if (step + 1 < work.step)
+                    norm[i] = vectors(i, step + 1);
             barrier_arrive_written(barriers.rows(step));
         }
     }

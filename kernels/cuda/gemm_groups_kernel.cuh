@@ -41,14 +41,18 @@ static __device__ __forceinline__ void multiply_steps(group_sums<S::N> &c, unsig
 
 /* Scales of the tile's rows, by all warps. */
 template <class S>
-static __device__ __forceinline__ void measure_tile(float *scales, const tec_norm_args &norm,
+static __device__ __forceinline__ void measure_tile(float *scales, const struct group_front &front,
                                                     const struct group_work &work)
 {
     enum { WARPS = S::THREADS / WARP, TOGETHER = S::N >= 4 ? 1 : 2 };
     int last = min(work.live - work.first, (int)S::ROWS);
+    if (front.left) {
+        add_left<WARPS>(scales, front.a, front.left, work.first, last, last);
+        return;
+    }
     for (int r = (int)threadIdx.x / WARP * TOGETHER; r < last; r += WARPS * TOGETHER) {
         float scale[TOGETHER] = {};
-        measure_rows<TOGETHER>(scale, norm, work.first + r, work.live);
+        measure_rows<TOGETHER>(scale, front.a, work.first + r, work.live);
         TEC_UNROLL
         for (int i = 0; i < TOGETHER; i++)
             if (threadIdx.x % WARP == 0)
@@ -139,7 +143,7 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
         return;
     }
     if (front.some) {
-        measure_tile<S>(reinterpret_cast<float *>(shared + S::SCALES_AT), front.a, work);
+        measure_tile<S>(reinterpret_cast<float *>(shared + S::SCALES_AT), front, work);
         __syncthreads();
     }
     bool summing = (int)threadIdx.x < S::SUMMING;

@@ -5,7 +5,10 @@
  * these two become in one of them.
  *
  * A norm is applied where x is split into terms, so x lies in shared memory as it was, and its
- * vectors beside it. Each block measures the rows of its tile: whole rows, whatever its split. */
+ * vectors beside it. Each block needs the sums of squares of the rows of its tile: whole rows,
+ * whatever its split. Where the product in front has left them, a number for each panel of 16
+ * columns (gemm_bf16.cu), it adds these up, else it measures the rows: the same bytes (norm.cuh).
+ */
 #pragma once
 
 #include "kernels/cuda/gemm_tiles.cuh"
@@ -53,29 +56,30 @@ template <class S> struct normed_tile : S {
     static_assert(SHARED <= 99 * 1024, "more than a block has on small devices");
 };
 
+static __device__ __forceinline__ float squares_of(float4 v)
+{
+    const float quad[QUAD] = {v.x, v.y, v.z, v.w};
+    return quad_squares(quad);
+}
+
 /* Quads of a row that a warp has on their way, four columns each; its columns are whole quads. */
 struct row_part {
     float4 quads[NORM_WARPS];
 
-    __device__ __forceinline__ void load(const float *x, int c, int cols, int threads)
+    __device__ __forceinline__ void load(const float *x, int c, int cols)
     {
         TEC_UNROLL
         for (int i = 0; i < NORM_WARPS; i++) {
             int at = c + i * WARP * QUAD;
-            bool some = i * WARP < threads && at < cols;
-            quads[i] = some ? *reinterpret_cast<const float4 *>(x + at)
-                            : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+            quads[i] = at < cols ? *reinterpret_cast<const float4 *>(x + at)
+                                 : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
         }
     }
     __device__ __forceinline__ void add(float sums[NORM_WARPS]) const
     {
         TEC_UNROLL
-        for (int i = 0; i < NORM_WARPS; i++) {
-            sums[i] = add_square(sums[i], quads[i].x);
-            sums[i] = add_square(sums[i], quads[i].y);
-            sums[i] = add_square(sums[i], quads[i].z);
-            sums[i] = add_square(sums[i], quads[i].w);
-        }
+        for (int i = 0; i < NORM_WARPS; i++)
+            sums[i] += panel_squares(squares_of(quads[i]));
     }
 };
 
@@ -84,14 +88,14 @@ template <int ROWS>
 static __device__ __forceinline__ void measure_rows(float scale[ROWS], const tec_norm_args &a,
                                                     int first, int live)
 {
-    int threads = norm_threads(a.cols), lane = (int)threadIdx.x % WARP;
+    int lane = (int)threadIdx.x % WARP;
     float sums[ROWS][NORM_WARPS] = {};
-    for (int c = lane * QUAD; c < a.cols; c += threads * QUAD) {
+    for (int c = 0; c < a.cols; c += NORM_THREADS * QUAD) {
         struct row_part part[ROWS];
         TEC_UNROLL
         for (int r = 0; r < ROWS; r++)
-            part[r].load(a.x + (size_t)(first + r) * (size_t)a.ldx, c,
-                         first + r < live ? a.cols : 0, threads);
+            part[r].load(a.x + (size_t)(first + r) * (size_t)a.ldx, c + lane * QUAD,
+                         first + r < live ? a.cols : 0);
         TEC_UNROLL
         for (int r = 0; r < ROWS; r++)
             part[r].add(sums[r]);
@@ -102,13 +106,44 @@ static __device__ __forceinline__ void measure_rows(float scale[ROWS], const tec
         TEC_UNROLL
         for (int i = 0; i < NORM_WARPS; i++)
             sum += sums[r][i];
-        scale[r] = norm_scale(warp_sum(sum) / (float)a.cols, a.eps);
+        scale[r] = norm_scale(tree_of_eight(sum, 4) / (float)a.cols, a.eps);
+    }
+}
+
+/* Scales of `rows` rows from `first` on, of which `live` live, from the sums of panels that were
+ * left: by all WARPS warps of the block, eight lanes a row. */
+template <int WARPS>
+static __device__ __forceinline__ void add_left(float *scales, const tec_norm_args &a,
+                                                const float *left, int first, int rows, int live)
+{
+    enum { AT_ONCE = WARP / 8 };
+    int lane = (int)threadIdx.x % WARP, at = lane % 8, panels = a.cols / PANEL;
+    for (int base = (int)threadIdx.x / WARP * AT_ONCE; base < rows; base += WARPS * AT_ONCE) {
+        int r = base + lane / 8;
+        const float *from = left + (size_t)(first + r) * (size_t)panels;
+        float sums[NORM_WARPS] = {}, sum = 0.0F;
+        for (int p = at; p - at < panels; p += NORM_SUMS) {
+            float some[NORM_WARPS];
+            TEC_UNROLL
+            for (int i = 0; i < NORM_WARPS; i++)
+                some[i] = r < live && p + i * 8 < panels ? from[p + i * 8] : 0.0F;
+            TEC_UNROLL
+            for (int i = 0; i < NORM_WARPS; i++)
+                sums[i] += some[i];
+        }
+        TEC_UNROLL
+        for (int i = 0; i < NORM_WARPS; i++)
+            sum += sums[i];
+        sum = tree_of_eight(sum, 1);
+        if (at == 0 && r < rows)
+            scales[r] = norm_scale(sum / (float)a.cols, a.eps);
     }
 }
 
 /* rmsnorm, of whole quads of columns. */
 struct norm_front {
     struct tec_norm_args a;
+    const float *left; /* [row][cols / 16] sums of squares of a.x; NULL: rows are measured */
 
     /* The step from k on; zero beyond a.cols, so that 0 stays 0 there. */
     template <class S> __device__ __forceinline__ void fetch(unsigned char *stage, int k) const
@@ -166,7 +201,10 @@ struct norm_front {
         enum { WARPS = S::THREADS / WARP, TOGETHER = S::TOGETHER };
         float *scales = reinterpret_cast<float *>(shared + S::SCALES_AT);
         int last = min(live - first, (int)S::ROWS);
-        for (int r = (int)threadIdx.x / WARP * TOGETHER; r < S::ROWS; r += WARPS * TOGETHER) {
+        if (left)
+            add_left<WARPS>(scales, a, left, first, S::ROWS, last);
+        for (int r = (int)threadIdx.x / WARP * TOGETHER; !left && r < S::ROWS;
+             r += WARPS * TOGETHER) {
             float scale[TOGETHER] = {};
             if (r < last)
                 measure_rows<TOGETHER>(scale, a, first + r, live);

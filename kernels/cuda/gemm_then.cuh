@@ -11,6 +11,8 @@
  * and a->ldx are those of the norm; NULL = none. */
 bool tec_cuda_gemm_normed(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                           struct tec_cuda_launch *launch);
+/* A product of few rows, which leaves the sums of squares of its y (launch->squares). */
+void tec_cuda_gemm_leaving(const struct tec_gemm_args *a, struct tec_cuda_launch *launch);
 #define THEN(kernel, args, input)                                        \
     bool tec_cuda_gemm_then_##kernel(                                    \
         const struct tec_gemm_args *a, const struct tec_norm_args *norm, \
@@ -42,7 +44,7 @@ static bool start_product(const struct tec_gemm_args *a, const struct tec_norm_a
         struct group_product<Finish> product = {
             {a, finish, choice.split, launch},
             {
-                {}, norm != NULL
+                {}, norm != NULL, launch->left ? launch->squares : NULL
             }
         };
         if (norm)
@@ -55,6 +57,7 @@ static bool start_product(const struct tec_gemm_args *a, const struct tec_norm_a
         };
         if (norm) {
             product.norm.a = *norm;
+            product.norm.left = launch->left ? launch->squares : NULL;
             return product.template start_chosen<FEW, rows_64, rows_128>(choice);
         }
     }

@@ -35,6 +35,9 @@ struct tec_cuda_launch {
     unsigned char *terms; /* device memory for the terms of rows, one user at a time; NULL without
                              groups: row_terms.h */
     size_t terms_size;    /* bytes */
+    float *squares;       /* device memory: sums of squares of rows, from one product to the next */
+    size_t squares_size;  /* bytes */
+    bool left;            /* `squares` has those of the rows of the norm that is started */
     struct tec_cuda_terms ready; /* x of the next kernel, which must take it (row_terms.h) */
     struct tec_cuda_terms leave; /* what the next kernel makes: it must leave it so */
     int *tickets;                /* TEC_CUDA_TICKETS counters; 0 between kernels */
@@ -45,9 +48,10 @@ struct tec_cuda_launch {
 /* What a choice depends on. */
 static inline struct tec_cuda_facts tec_cuda_facts_of(const struct tec_cuda_launch *launch)
 {
-    struct tec_cuda_facts f = {launch->capability, launch->processors, launch->groups,
-                               launch->partials && launch->tickets ? launch->partials_size : 0,
-                               launch->terms_size};
+    struct tec_cuda_facts f = {
+        launch->capability, launch->processors,
+        launch->groups,     launch->partials && launch->tickets ? launch->partials_size : 0,
+        launch->terms_size, launch->squares ? launch->squares_size : 0};
     return f;
 }
 

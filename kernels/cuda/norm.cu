@@ -12,18 +12,19 @@ struct row {
     bool wide;
 };
 
-/* Total of v over the block in every thread; `room` is not in use by another total. */
-static __device__ __forceinline__ float block_sum(float v, float room[NORM_THREADS])
+/* Total of v over the warps of the block, in every lane that of its own; `room` is not in use by
+ * another total. */
+static __device__ __forceinline__ float warps_sum(float v, float room[NORM_THREADS])
 {
     int warps = (int)blockDim.x / WARP;
     if (warps == 1)
-        return warp_sum(v);
+        return v;
     room[threadIdx.x] = v;
     __syncthreads();
     float total = 0.0F;
     for (int i = 0; i < warps; i++)
         total += room[i * WARP + (int)threadIdx.x % WARP];
-    return warp_sum(total);
+    return total;
 }
 
 /* f(i, c, quad) for each quad of this thread, c its first column: quad i < HELD from registers, the
@@ -76,7 +77,25 @@ static __device__ __forceinline__ float mean_of(const struct row &row, struct qu
             if (c + i < row.cols)
                 sum = f(sum, x.v[i]);
     });
-    return block_sum(sum, room) / (float)row.cols;
+    return warp_sum(warps_sum(sum, room)) / (float)row.cols;
+}
+
+/* Mean of the row's squares, by panels. A warp takes its quads together; zeros beyond the row. */
+template <int HELD>
+static __device__ __forceinline__ float mean_square(const struct row &row, struct quad held[HELD],
+                                                    float room[NORM_THREADS])
+{
+    int step = (int)blockDim.x * QUAD, lane = (int)threadIdx.x % WARP;
+    int c = (int)threadIdx.x * QUAD + HELD * step;
+    float sum = 0.0F;
+    TEC_UNROLL
+    for (int i = 0; i < HELD; i++)
+        sum += panel_squares(quad_squares(held[i].v));
+    for (; c - lane * QUAD < row.cols; c += step) {
+        struct quad x = quad_load(row.x + c, row.cols - c, row.wide);
+        sum += panel_squares(quad_squares(x.v));
+    }
+    return tree_of_eight(warps_sum(sum, room), 4) / (float)row.cols;
 }
 
 template <int HELD, bool CENTRED>
@@ -96,7 +115,7 @@ static __device__ __forceinline__ struct statistics measure(const struct row &ro
             return add_square(sum, x - mean - rest);
         });
     } else {
-        squares = mean_of<HELD>(row, held, room[0], add_square);
+        squares = mean_square<HELD>(row, held, room[0]);
     }
     s.scale = norm_scale(squares, eps);
     return s;

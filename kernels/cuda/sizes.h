@@ -12,9 +12,14 @@
 #define TEC_ANYWHERE
 #endif
 
-/* What kernels of a stream share: counters, bytes of partial sums, and by warp groups bytes of the
- * terms of rows. */
-enum { TEC_CUDA_TICKETS = 4096, TEC_CUDA_PARTIALS = 32 << 20, TEC_CUDA_TERMS = 64 << 20 };
+/* What kernels of a stream share: counters, bytes of partial sums, by warp groups bytes of the
+ * terms of rows, bytes of the sums of squares that one product leaves for the next. */
+enum {
+    TEC_CUDA_TICKETS = 4096,
+    TEC_CUDA_PARTIALS = 32 << 20,
+    TEC_CUDA_TERMS = 64 << 20,
+    TEC_CUDA_SQUARES = 256 << 10 /* 64 rows of 16384 columns */
+};
 
 /* What of a device, and of the memory that its kernels share, a choice depends on. */
 struct tec_cuda_facts {
@@ -23,6 +28,7 @@ struct tec_cuda_facts {
     bool groups;          /* products by warp groups */
     size_t partials_size; /* bytes for partial sums; 0: there is no such memory */
     size_t terms_size;    /* bytes for the terms of rows */
+    size_t squares_size;  /* bytes for sums of squares */
 };
 
 static TEC_ANYWHERE inline int ceil_div(int a, int b)

@@ -89,7 +89,7 @@ static void both(struct conform *c, const struct tec_norm_args *norm,
         memcpy(apart[i], places[i].at, places[i].size);
         memcpy(places[i].at, before[i], places[i].size);
     }
-    bool done = cuda_tier_chain(norm, gemm, next, args);
+    bool done = cuda_tier_chain(norm, gemm, next, args, false);
     if (done != must)
         conform_fail(c, "%s%s behind a product of %d rows: %s", front, name, gemm->max_rows,
                      done ? "done together" : "not done together");
@@ -115,7 +115,7 @@ static void put_front(struct conform *c, struct front *f, bool norm, struct tec_
         return;
     f->args = norm_of(c, gemm);
     f->norm = &f->args;
-    f->may = gemm->max_rows <= cuda_tier_norm_rows() && gemm->k % 4 == 0;
+    f->may = gemm->max_rows <= cuda_tier_norm_rows(false) && gemm->k % 4 == 0;
 }
 
 static void alone(struct conform *c, int rows, int k)
@@ -172,7 +172,7 @@ static void over_input(struct conform *c)
     a.x = g.y;
     a.ldx = g.ldy;
     a.k = 16;
-    if (cuda_tier_chain(NULL, &a, TEC_KERNEL_gelu_mul, &g))
+    if (cuda_tier_chain(NULL, &a, TEC_KERNEL_gelu_mul, &g, false))
         conform_fail(c, "a product is done together with what overwrites its input");
     conform_end(c);
     struct tec_gemm_args p = product(c, 20, 64, 64);
@@ -181,7 +181,7 @@ static void over_input(struct conform *c)
     struct tec_norm_args n = norm_of(c, &p);
     p.y = x;
     p.ldy = n.ldx;
-    if (cuda_tier_chain(&n, &p, NOTHING, NULL))
+    if (cuda_tier_chain(&n, &p, NOTHING, NULL, false))
         conform_fail(c, "a norm is done together with a product that overwrites its input");
     conform_end(c);
 }
@@ -233,6 +233,95 @@ static void rope(struct conform *c, int rows, int k, bool rotated, bool norm)
          f.may && (rotated ? cuda_tier_rope_fits(rows) : !norm && rows > 32));
 }
 
+/* A product that adds to the rows of a norm, and the product behind that, with gelu_mul or alone:
+ * the norm by itself, by blocks that measure, and by blocks that add up what was left. */
+struct adding {
+    struct tec_gemm_args first, second;
+    struct tec_norm_args norm;
+    struct tec_gated_args gated;
+    bool gates;
+    struct place x, out;
+    void *before;
+};
+
+static struct adding adding(struct conform *c, int rows, int cols, int k, bool gates)
+{
+    struct adding a = {.first = product(c, rows, cols, k), .gates = gates};
+    float *x = values(c, (size_t)rows * (size_t)a.first.ldy, false);
+    a.first.y = x;
+    a.first.add = 1;
+    a.second = product(c, rows, 32 * conform_int(1, 3), cols);
+    a.second.x = x;
+    a.second.ldx = a.first.ldy;
+    a.second.rows = a.first.rows;
+    a.norm = norm_of(c, &a.second);
+    a.gated = gated_args(c, &a.second);
+    a.x = (struct place){x, (size_t)rows * (size_t)a.first.ldy * sizeof *x};
+    a.out = (struct place){a.second.y, (size_t)rows * (size_t)a.second.ldy * sizeof *x};
+    if (gates)
+        a.out = (struct place){a.gated.y, (size_t)rows * (size_t)a.gated.ldy * sizeof *x};
+    a.before = memcpy(conform_buf(c, a.x.size, 1), x, a.x.size);
+    return a;
+}
+
+static bool together(struct conform *c, const struct adding *a, bool left)
+{
+    enum tec_kernel_id next = a->gates ? TEC_KERNEL_gelu_mul : NOTHING;
+    memcpy(a->x.at, a->before, a->x.size);
+    if (left)
+        cuda_tier_leave(&a->first);
+    else
+        c->fast->gemm_bf16(&a->first, (struct tec_part){0, 1});
+    return cuda_tier_chain(&a->norm, &a->second, next, a->gates ? &a->gated : NULL, left);
+}
+
+static void squares(struct conform *c, int rows, int cols, int k, bool gates)
+{
+    struct adding a = adding(c, rows, cols, k, gates);
+    void *apart = conform_buf(c, a.out.size, 1), *x = conform_buf(c, a.x.size, 1);
+    void *unset = memcpy(conform_buf(c, a.out.size, 1), a.out.at, a.out.size);
+    struct tec_part part = {0, 1};
+    c->fast->gemm_bf16(&a.first, part);
+    c->fast->rmsnorm(&a.norm, part);
+    c->fast->gemm_bf16(&a.second, part);
+    if (gates)
+        c->fast->gelu_mul(&a.gated, part);
+    memcpy(apart, a.out.at, a.out.size);
+    memcpy(x, a.x.at, a.x.size);
+    memset(a.norm.y, 0xff, (size_t)rows * (size_t)a.norm.ldy * sizeof *a.norm.y);
+    for (int left = 0; left < 2; left++) {
+        memcpy(a.out.at, unset, a.out.size);
+        bool done = together(c, &a, left), must = rows <= cuda_tier_norm_rows(left);
+        if (done != must)
+            conform_fail(c, "%d rows, sums %sleft: %s", rows, left ? "" : "not ",
+                         done ? "done together" : "not done together");
+        if (memcmp(x, a.x.at, a.x.size) != 0)
+            conform_fail(c, "[%dx%dx%d]: what leaves sums writes other rows", rows, cols, k);
+        if (done && memcmp(apart, a.out.at, a.out.size) != 0)
+            conform_fail(c, "[%dx%dx%d], %d live, sums %sleft: the norm differs", rows, cols, k,
+                         *a.first.rows, left ? "" : "not ");
+    }
+    conform_end(c);
+}
+
+/* Rows of every tile; less than the 64 sums of panels, all of them, and more; one split and
+ * several. */
+static void all_squares(struct conform *c)
+{
+    static const int rows[] = {1, 7, 8, 15, 16, 17, 32, 33, 51, 64};
+    static const int columns[] = {16, 112, 128, 400, 1024, 1040, 2064};
+    enum { ROWS = sizeof rows / sizeof rows[0], COLUMNS = sizeof columns / sizeof columns[0] };
+    for (int i = 0; i < ROWS; i++) {
+        cuda_tier_plan_for(0, i % 2 ? 1 : 1000);
+        squares(c, rows[i], columns[i % 4], 600, i % 3 == 0);
+        squares(c, rows[i], columns[conform_int(0, COLUMNS - 1)], 40, true);
+        squares(c, rows[i], columns[conform_int(0, COLUMNS - 1)], 40, false);
+    }
+    cuda_tier_plan_for(0, 0);
+    for (int i = 0; i < COLUMNS; i++)
+        squares(c, conform_int(1, 64), columns[i], 32, i % 2);
+}
+
 /* Check every pair and every triple at this size, for a device that the tiles fill or leave
  * idle. */
 static void chains(struct conform *c, int rows, int k)
@@ -263,4 +352,5 @@ void conform_chains(struct conform *c)
         gated(c, TEC_KERNEL_gelu_mul, conform_int(1, 64), columns[i], true);
     }
     over_input(c);
+    all_squares(c);
 }

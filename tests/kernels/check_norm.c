@@ -51,7 +51,8 @@ static long double double_sums(const struct exact *e, int cols, long double v, l
 }
 
 /* The same for the sums of kernels/cuda/norm.cu in float32, u = 2^-24. A sum passes at most `path`
- * roundings: a thread's columns, 5 levels of lanes, 8 warps, the term and the division. The first
+ * roundings: a thread's columns, 5 levels of lanes, 8 warps, the term and the division; squares by
+ * panels pass fewer. The first
  * mean is off by path u of the largest element; the mean distance from it, and each distance, by
  * path + 3 u of the largest distance: `off`. The variance is off by that and by its own sum; its
  * root has half of the error. Scale, weight and product round once or twice each. */

@@ -24,9 +24,9 @@ struct tec_kernels cuda_tier_table(void)
 }
 
 bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
-                     enum tec_kernel_id next, const void *args)
+                     enum tec_kernel_id next, const void *args, bool left)
 {
-    (void)norm, (void)gemm, (void)next, (void)args;
+    (void)norm, (void)gemm, (void)next, (void)args, (void)left;
     return false;
 }
 
@@ -41,8 +41,14 @@ bool cuda_tier_reads_terms(void)
     return false;
 }
 
-int cuda_tier_norm_rows(void)
+void cuda_tier_leave(const struct tec_gemm_args *gemm)
 {
+    (void)gemm;
+}
+
+int cuda_tier_norm_rows(bool left)
+{
+    (void)left;
     return 0;
 }
 
@@ -334,6 +340,9 @@ static cudaError_t open_device(struct tec_cuda_launch *launch)
         error = cudaMalloc((void **)&launch->terms, TERMS);
     launch->terms_size = TERMS;
     if (error == cudaSuccess)
+        error = cudaMalloc((void **)&launch->squares, TEC_CUDA_SQUARES);
+    launch->squares_size = TEC_CUDA_SQUARES;
+    if (error == cudaSuccess)
         error = cudaMalloc((void **)&launch->tickets, tickets);
     if (error == cudaSuccess)
         error = cudaMemset(launch->tickets, 0, tickets);
@@ -370,6 +379,7 @@ void cuda_tier_close(void)
         return;
     (void)cudaFree(tier.launch.partials);
     (void)cudaFree(tier.launch.terms);
+    (void)cudaFree(tier.launch.squares);
     (void)cudaFree(tier.launch.tickets);
     (void)cudaStreamDestroy(tier.launch.stream);
     tier.open = false;
@@ -418,24 +428,39 @@ static void after(const char *name)
 #include "kernels/kernels.def"
 #undef KERNEL
 
-bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
-                     enum tec_kernel_id next, const void *args)
+static bool start_chain(const struct tec_cuda_chain *chain)
 {
-    static const enum tec_cuda_then thens[TEC_KERNEL_COUNT + 1] = {
-#define THEN(kernel, args, input) [TEC_KERNEL_##kernel] = TEC_CUDA_THEN_##kernel,
-#include "kernels/cuda/chains.def"
-#undef THEN
-    };
-    struct tec_cuda_chain chain = {norm, gemm, thens[next], args};
     before();
-    tell_chain(&chain);
-    if (!tec_cuda_gemm_chain(&chain, &tier.launch)) {
+    tell_chain(chain);
+    if (!tec_cuda_gemm_chain(chain, &tier.launch)) {
         if (chain_told())
             trouble("chain", "was not started, as kernels/grids.h says it is", cudaSuccess);
         return false;
     }
     after("chain");
     return true;
+}
+
+bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
+                     enum tec_kernel_id next, const void *args, bool left)
+{
+    static const enum tec_cuda_then thens[TEC_KERNEL_COUNT + 1] = {
+#define THEN(kernel, args, input) [TEC_KERNEL_##kernel] = TEC_CUDA_THEN_##kernel,
+#include "kernels/cuda/chains.def"
+#undef THEN
+    };
+    const struct tec_cuda_chain chain = {norm, gemm, thens[next], args, left, false};
+    return start_chain(&chain);
+}
+
+void cuda_tier_leave(const struct tec_gemm_args *gemm)
+{
+    const struct tec_cuda_chain chain = {.gemm = gemm, .leaves = true};
+    cudaError_t error =
+        cudaMemsetAsync(tier.launch.squares, UNSET, tier.launch.squares_size, tier.launch.stream);
+    if (error != cudaSuccess)
+        trouble("chain", "unset squares", error);
+    start_chain(&chain);
 }
 
 int cuda_tier_list(const struct tec_capture *list)
@@ -453,10 +478,10 @@ bool cuda_tier_reads_terms(void)
     return tier.launch.groups;
 }
 
-int cuda_tier_norm_rows(void)
+int cuda_tier_norm_rows(bool left)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(&tier.launch);
-    return chain_norm_rows(&facts);
+    return chain_norm_rows(left, &facts);
 }
 
 bool cuda_tier_rope_fits(int rows)

@@ -21,9 +21,12 @@ void cuda_tier_close(void);
 struct tec_kernels cuda_tier_table(void);
 
 /* A product with what is in front of it (NULL: nothing) and behind it, in one kernel; false: these
- * are not done together, and nothing ran. */
+ * are not done together, and nothing ran. `left`: cuda_tier_leave has left the sums of squares of
+ * the norm's x. */
 bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
-                     enum tec_kernel_id next, const void *args);
+                     enum tec_kernel_id next, const void *args, bool left);
+/* A product that leaves the sums of squares of its y; all others are unset. */
+void cuda_tier_leave(const struct tec_gemm_args *gemm);
 
 /* Start the commands of a list as a capture of them would, and wait; the kernels that were started.
  */
@@ -34,7 +37,7 @@ int cuda_tier_list(const struct tec_capture *list);
 bool cuda_tier_reads_terms(void);
 
 /* The most rows of a product that goes together with the norm in front of it. */
-int cuda_tier_norm_rows(void);
+int cuda_tier_norm_rows(bool left);
 /* Whether one of so many rows goes together with rope_bf16 behind it. */
 bool cuda_tier_rope_fits(int rows);
 

@@ -1,0 +1,215 @@
+/* squares.c - sums of squares that a product leaves for the norm behind it: in a list, in a loop,
+ * and where something stands in between, results are those of the commands one by one. */
+#include "kernels/grids.h"
+#include "kernels/matrix.h"
+#include "tests/cuda/bench.h"
+
+#include <stdlib.h>
+
+enum { N_ROWS = 40, X = 64, Y = 128, MOST = N_ROWS * Y, TURNS = 3 };
+
+static struct bench b;
+static struct tec_error err;
+
+/* What one capture works on; all on the device. */
+static struct {
+    float *x, *mid, *y;
+    void *down, *up; /* matrices: X x Y, Y x X */
+    int *counts;     /* rows, turns, whether to stop */
+} at;
+
+static void upload(void *to, const void *from, size_t size)
+{
+    tec_device_upload(b.device, TEC_STREAM_MAIN, to, from, size);
+}
+
+static void *take(size_t size)
+{
+    void *p = tec_device_get(b.device, size);
+    REQUIRE(p);
+    return p;
+}
+
+static void *take_matrix(int n, int k)
+{
+    static float values[MOST];
+    size_t packed = tec_matrix_size(TEC_MATRIX_TILES, true, n, k);
+    void *w = calloc(1, packed), *there = take(packed);
+    REQUIRE(w);
+    for (int i = 0; i < n * k && i < MOST; i++)
+        values[i] = (float)(i * 41 % 103 - 51) / 256.0F;
+    tec_matrix_pack(w, TEC_MATRIX_TILES, true, n, k, 0, n < MOST / k ? n : MOST / k, values);
+    upload(there, w, packed);
+    free(w);
+    return there;
+}
+
+static void set_up(int capability)
+{
+    const int counts[3] = {N_ROWS - 3, TURNS, 0};
+    bench_clean();
+    cuda_emulator_device(capability, 132, (size_t)8 << 30);
+    REQUIRE(bench_open(&b, 0, 0, &err) == TEC_OK);
+    at.x = take(MOST * sizeof(float));
+    at.mid = take(MOST * sizeof(float));
+    at.y = take(MOST * sizeof(float));
+    at.down = take_matrix(X, Y);
+    at.up = take_matrix(Y, X);
+    at.counts = take(sizeof counts);
+    upload(at.counts, counts, sizeof counts);
+}
+
+static void tear_down(void)
+{
+    void *all[] = {at.x, at.mid, at.y, at.down, at.up, at.counts};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        tec_device_put(b.device, all[i]);
+    bench_close(&b);
+    bench_check_empty();
+}
+
+/* x += y down, which leaves sums where the norm directly behind it wants them. */
+static void add_down(struct tec_capture *c)
+{
+    const struct tec_gemm_args down = {.x = at.y,
+                                       .w = at.down,
+                                       .y = at.x,
+                                       .rows = at.counts,
+                                       .max_rows = N_ROWS,
+                                       .ldx = Y,
+                                       .ldy = X,
+                                       .n = X,
+                                       .k = Y,
+                                       .add = 1};
+    tec_capture_add(c, TEC_KERNEL_gemm_bf16, &down, true, "down");
+}
+
+/* x = gelu(x): what has been left for it is stale. */
+static void add_other(struct tec_capture *c)
+{
+    const struct tec_map_args map = {at.x, at.x, at.counts, N_ROWS, X, X, X, 0};
+    tec_capture_add(c, TEC_KERNEL_gelu, &map, true, "other");
+}
+
+/* y = norm(x) up. */
+static void add_up(struct tec_capture *c, bool passes)
+{
+    const struct tec_norm_args norm = {.x = at.x,
+                                       .y = at.mid,
+                                       .rows = at.counts,
+                                       .max_rows = N_ROWS,
+                                       .ldx = X,
+                                       .ldy = X,
+                                       .cols = X,
+                                       .offset = 1.0F,
+                                       .eps = 1e-6F};
+    const struct tec_gemm_args up = {.x = at.mid,
+                                     .w = at.up,
+                                     .y = at.y,
+                                     .rows = at.counts,
+                                     .max_rows = N_ROWS,
+                                     .ldx = X,
+                                     .ldy = Y,
+                                     .n = Y,
+                                     .k = X};
+    tec_capture_add(c, TEC_KERNEL_rmsnorm, &norm, true, "norm");
+    if (passes)
+        tec_capture_pass(c);
+    tec_capture_add(c, TEC_KERNEL_gemm_bf16, &up, true, "up");
+}
+
+enum list { PLAIN, TWICE, OTHER_BETWEEN, LEFT_THEN_OTHER, LOOP, LOOP_BETWEEN, LISTS };
+
+static void add_list(struct tec_capture *c, enum list list, bool passes)
+{
+    if (list == LOOP)
+        tec_capture_repeat(c, at.counts + 1, at.counts + 2);
+    add_down(c);
+    if (list == OTHER_BETWEEN)
+        add_other(c);
+    if (list == LOOP_BETWEEN)
+        tec_capture_repeat(c, at.counts + 1, at.counts + 2);
+    add_up(c, passes);
+    if (list == LEFT_THEN_OTHER) {
+        add_other(c);
+        add_up(c, passes);
+    }
+    if (list == TWICE || list == LOOP_BETWEEN)
+        add_down(c);
+    if (list == TWICE)
+        add_up(c, passes);
+    if (list == LOOP || list == LOOP_BETWEEN)
+        tec_capture_repeat_end(c);
+}
+
+/* What a capture came to. */
+struct outcome {
+    float x[MOST], y[MOST];
+    int kernels, told;
+};
+
+static void count_start(void *user, const struct tec_grid *grid)
+{
+    int *starts = user;
+    (void)grid;
+    ++*starts;
+}
+
+static void run(int capability, enum list list, bool passes, struct outcome *o)
+{
+    const struct tec_cuda_facts facts = {capability,
+                                         132,
+                                         capability == 90,
+                                         TEC_CUDA_PARTIALS,
+                                         capability == 90 ? TEC_CUDA_TERMS : 0,
+                                         TEC_CUDA_SQUARES};
+    static float values[MOST];
+    struct tec_replay replay = {0};
+    struct tec_capture *c = NULL;
+    for (int i = 0; i < MOST; i++)
+        values[i] = (float)(i * 29 % 67 - 33) / 16.0F;
+    upload(at.x, values, sizeof values);
+    upload(at.y, values, sizeof values);
+    REQUIRE(tec_capture_begin(&c, b.device, TEC_STREAM_MAIN, &b.arena, &err) == TEC_OK);
+    add_list(c, list, passes);
+    REQUIRE(tec_capture_end(c, &err) == TEC_OK);
+    tec_device_replay(b.device, c, &replay);
+    REQUIRE(replay.status == TEC_OK);
+    o->kernels = tec_capture_kernels(c);
+    o->told = 0;
+    for (int i = 0; i < tec_capture_commands(c);)
+        i += tec_grids_at(c, i, &facts, count_start, &o->told);
+    tec_capture_free(c);
+    tec_device_download(b.device, TEC_STREAM_MAIN, o->x, at.x, sizeof o->x);
+    tec_device_download(b.device, TEC_STREAM_MAIN, o->y, at.y, sizeof o->y);
+}
+
+/* 40 rows have a norm of their own by warp groups, but where sums were left. Elsewhere a product
+ * begins with it either way. */
+static void compare(int capability)
+{
+    static const int norms[LISTS] = {1, 2, 1, 2, 1, 1}, left[LISTS] = {1, 2, 0, 1, 1, 0};
+    static struct outcome apart, o;
+    set_up(capability);
+    for (int list = 0; list < LISTS; list++) {
+        run(capability, (enum list)list, false, &apart);
+        run(capability, (enum list)list, true, &o);
+        CHECK_INT(apart.kernels - o.kernels, ==, capability == 90 ? left[list] : norms[list]);
+        CHECK_INT(apart.told - o.told, ==, apart.kernels - o.kernels);
+        CHECK(memcmp(o.x, apart.x, sizeof o.x) == 0);
+        CHECK(memcmp(o.y, apart.y, sizeof o.y) == 0);
+    }
+    tear_down();
+}
+
+TEST(what_is_left_gives_the_bytes_of_a_norm_by_warp_groups)
+{
+    compare(90);
+}
+
+TEST(what_is_left_gives_the_bytes_of_a_norm_elsewhere)
+{
+    compare(89);
+}
+
+TAP_MAIN
