@@ -12,11 +12,13 @@ static const struct tec_cuda_facts h100 = {
     .groups = true,
     .partials_size = TEC_CUDA_PARTIALS,
     .terms_size = TEC_CUDA_TERMS,
+    .squares_size = TEC_CUDA_SQUARES,
 };
 static const struct tec_cuda_facts ada = {
     .capability = 89,
     .processors = 128,
     .partials_size = TEC_CUDA_PARTIALS,
+    .squares_size = TEC_CUDA_SQUARES,
 };
 
 /* A layer of a text: norm, gate and up, gate, down. Nothing is read or written: addresses will do.
@@ -233,6 +235,36 @@ TEST(attention_leaves_terms_where_a_block_has_all_keys)
         make(&l, a.max_rows);
         l.commands[0] = step(TEC_KERNEL_attention_f32, &a, true);
         CHECK_INT(to(&l, 1, &h100).x != NULL, ==, a.terms == 2);
+    }
+}
+
+/* Behind a product that adds to the norm's x. Up to 64 rows the norm is in the next product, with
+ * sums of squares that are left, and nobody reads terms; with more it is a kernel that leaves
+ * terms, and no sums are left. So x is never made twice, nor by nobody. */
+TEST(a_norm_is_in_its_product_or_leaves_terms)
+{
+    struct layer l;
+    struct tec_capture_step commands[COMMANDS + 1];
+    for (int n = 17; n <= 200; n++) {
+        make(&l, n);
+        commands[0] = l.commands[COMMANDS - 1];
+        memcpy(commands + 1, l.commands, sizeof l.commands);
+        l.capture = (struct tec_capture){.commands = commands, .n = COMMANDS + 1};
+        struct starts s = starts_of(&l, &h100);
+        int sums = 0, norms = 0, in_front = 0, terms = 0;
+        for (int i = 0; i < s.n; i++) {
+            const struct tec_grid *g = &s.items[i];
+            sums += g->leaves;
+            norms += g->kernel == TEC_KERNEL_rmsnorm && g->made_terms == 2;
+            in_front += g->norm && g->left;
+            terms += g->made_terms > 0 || g->writes_terms;
+        }
+        bool few = n <= 64;
+        CHECK_INT(sums, ==, few);
+        CHECK_INT(in_front, ==, few);
+        CHECK_INT(norms, ==, !few);
+        CHECK_INT(terms > 0, ==, !few);
+        CHECK(!few || s.n == 3);
     }
 }
 

@@ -1,19 +1,22 @@
 /* squares.c - sums of squares that a product leaves for the norm behind it: in a list, in a loop,
- * and where something stands in between, results are those of the commands one by one. */
+ * in a branch and beside it, and where something stands in between, results are those of the
+ * commands one by one. */
 #include "kernels/grids.h"
 #include "kernels/matrix.h"
 #include "tests/cuda/bench.h"
 
 #include <stdlib.h>
 
-enum { N_ROWS = 40, X = 64, Y = 128, MOST = N_ROWS * Y, TURNS = 3 };
+enum { N_ROWS = 40, X = 64, Y = 128, MOST = N_ROWS * Y, WAYS = 2, TURNS = 3 };
 
 static struct bench b;
 static struct tec_error err;
 
-/* What one capture works on; all on the device. */
+/* What one capture works on; all on the device. The second way is that of a branch. */
 static struct {
-    float *x, *mid, *y;
+    struct way {
+        float *x, *mid, *y;
+    } ways[WAYS];
     void *down, *up; /* matrices: X x Y, Y x X */
     int *counts;     /* rows, turns, whether to stop */
 } at;
@@ -44,15 +47,18 @@ static void *take_matrix(int n, int k)
     return there;
 }
 
-static void set_up(int capability)
+static void set_up(int capability, enum cuda_emulator_when when, unsigned seed)
 {
     const int counts[3] = {N_ROWS - 3, TURNS, 0};
     bench_clean();
     cuda_emulator_device(capability, 132, (size_t)8 << 30);
+    cuda_emulator_timing(when, seed);
+    bench_branches = true;
     REQUIRE(bench_open(&b, 0, 0, &err) == TEC_OK);
-    at.x = take(MOST * sizeof(float));
-    at.mid = take(MOST * sizeof(float));
-    at.y = take(MOST * sizeof(float));
+    bench_branches = false;
+    for (int i = 0; i < WAYS; i++)
+        at.ways[i] = (struct way){take(MOST * sizeof(float)), take(MOST * sizeof(float)),
+                                  take(MOST * sizeof(float))};
     at.down = take_matrix(X, Y);
     at.up = take_matrix(Y, X);
     at.counts = take(sizeof counts);
@@ -61,19 +67,25 @@ static void set_up(int capability)
 
 static void tear_down(void)
 {
-    void *all[] = {at.x, at.mid, at.y, at.down, at.up, at.counts};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        tec_device_put(b.device, all[i]);
+    for (int i = 0; i < WAYS; i++) {
+        tec_device_put(b.device, at.ways[i].x);
+        tec_device_put(b.device, at.ways[i].mid);
+        tec_device_put(b.device, at.ways[i].y);
+    }
+    tec_device_put(b.device, at.down);
+    tec_device_put(b.device, at.up);
+    tec_device_put(b.device, at.counts);
     bench_close(&b);
     bench_check_empty();
+    bench_clean();
 }
 
 /* x += y down, which leaves sums where the norm directly behind it wants them. */
-static void add_down(struct tec_capture *c)
+static void add_down(struct tec_capture *c, const struct way *way)
 {
-    const struct tec_gemm_args down = {.x = at.y,
+    const struct tec_gemm_args down = {.x = way->y,
                                        .w = at.down,
-                                       .y = at.x,
+                                       .y = way->x,
                                        .rows = at.counts,
                                        .max_rows = N_ROWS,
                                        .ldx = Y,
@@ -85,17 +97,17 @@ static void add_down(struct tec_capture *c)
 }
 
 /* x = gelu(x): what has been left for it is stale. */
-static void add_other(struct tec_capture *c)
+static void add_other(struct tec_capture *c, const struct way *way)
 {
-    const struct tec_map_args map = {at.x, at.x, at.counts, N_ROWS, X, X, X, 0};
+    const struct tec_map_args map = {way->x, way->x, at.counts, N_ROWS, X, X, X, 0};
     tec_capture_add(c, TEC_KERNEL_gelu, &map, true, "other");
 }
 
 /* y = norm(x) up. */
-static void add_up(struct tec_capture *c, bool passes)
+static void add_up(struct tec_capture *c, const struct way *way, bool passes)
 {
-    const struct tec_norm_args norm = {.x = at.x,
-                                       .y = at.mid,
+    const struct tec_norm_args norm = {.x = way->x,
+                                       .y = way->mid,
                                        .rows = at.counts,
                                        .max_rows = N_ROWS,
                                        .ldx = X,
@@ -103,9 +115,9 @@ static void add_up(struct tec_capture *c, bool passes)
                                        .cols = X,
                                        .offset = 1.0F,
                                        .eps = 1e-6F};
-    const struct tec_gemm_args up = {.x = at.mid,
+    const struct tec_gemm_args up = {.x = way->mid,
                                      .w = at.up,
-                                     .y = at.y,
+                                     .y = way->y,
                                      .rows = at.counts,
                                      .max_rows = N_ROWS,
                                      .ldx = X,
@@ -118,33 +130,44 @@ static void add_up(struct tec_capture *c, bool passes)
     tec_capture_add(c, TEC_KERNEL_gemm_bf16, &up, true, "up");
 }
 
-enum list { PLAIN, TWICE, OTHER_BETWEEN, LEFT_THEN_OTHER, LOOP, LOOP_BETWEEN, LISTS };
+enum list { PLAIN, TWICE, OTHER_BETWEEN, LEFT_THEN_OTHER, LOOP, LOOP_BETWEEN, BRANCH, LISTS };
 
 static void add_list(struct tec_capture *c, enum list list, bool passes)
 {
+    const struct way *way = &at.ways[0], *other = &at.ways[1];
+    if (list == BRANCH) {
+        tec_capture_branch(c, true);
+        add_down(c, other);
+        add_up(c, other, passes);
+        tec_capture_branch(c, false);
+    }
     if (list == LOOP)
         tec_capture_repeat(c, at.counts + 1, at.counts + 2);
-    add_down(c);
+    add_down(c, way);
     if (list == OTHER_BETWEEN)
-        add_other(c);
+        add_other(c, way);
     if (list == LOOP_BETWEEN)
         tec_capture_repeat(c, at.counts + 1, at.counts + 2);
-    add_up(c, passes);
+    add_up(c, way, passes);
     if (list == LEFT_THEN_OTHER) {
-        add_other(c);
-        add_up(c, passes);
+        add_other(c, way);
+        add_up(c, way, passes);
     }
     if (list == TWICE || list == LOOP_BETWEEN)
-        add_down(c);
+        add_down(c, way);
     if (list == TWICE)
-        add_up(c, passes);
+        add_up(c, way, passes);
     if (list == LOOP || list == LOOP_BETWEEN)
         tec_capture_repeat_end(c);
+    if (list == BRANCH) {
+        tec_capture_join(c);
+        add_down(c, other);
+    }
 }
 
 /* What a capture came to. */
 struct outcome {
-    float x[MOST], y[MOST];
+    float x[WAYS][MOST], y[WAYS][MOST];
     int kernels, told;
 };
 
@@ -166,10 +189,12 @@ static void run(int capability, enum list list, bool passes, struct outcome *o)
     static float values[MOST];
     struct tec_replay replay = {0};
     struct tec_capture *c = NULL;
-    for (int i = 0; i < MOST; i++)
-        values[i] = (float)(i * 29 % 67 - 33) / 16.0F;
-    upload(at.x, values, sizeof values);
-    upload(at.y, values, sizeof values);
+    for (int way = 0; way < WAYS; way++) {
+        for (int i = 0; i < MOST; i++)
+            values[i] = (float)(i * 29 % 67 - 33) / (16.0F + (float)way);
+        upload(at.ways[way].x, values, sizeof values);
+        upload(at.ways[way].y, values, sizeof values);
+    }
     REQUIRE(tec_capture_begin(&c, b.device, TEC_STREAM_MAIN, &b.arena, &err) == TEC_OK);
     add_list(c, list, passes);
     REQUIRE(tec_capture_end(c, &err) == TEC_OK);
@@ -180,36 +205,54 @@ static void run(int capability, enum list list, bool passes, struct outcome *o)
     for (int i = 0; i < tec_capture_commands(c);)
         i += tec_grids_at(c, i, &facts, count_start, &o->told);
     tec_capture_free(c);
-    tec_device_download(b.device, TEC_STREAM_MAIN, o->x, at.x, sizeof o->x);
-    tec_device_download(b.device, TEC_STREAM_MAIN, o->y, at.y, sizeof o->y);
+    for (int i = 0; i < WAYS; i++) {
+        tec_device_download(b.device, TEC_STREAM_MAIN, o->x[i], at.ways[i].x, sizeof o->x[i]);
+        tec_device_download(b.device, TEC_STREAM_MAIN, o->y[i], at.ways[i].y, sizeof o->y[i]);
+    }
 }
 
 /* 40 rows have a norm of their own by warp groups, but where sums were left. Elsewhere a product
  * begins with it either way. */
-static void compare(int capability)
+static void compare(int capability, enum list list)
 {
-    static const int norms[LISTS] = {1, 2, 1, 2, 1, 1}, left[LISTS] = {1, 2, 0, 1, 1, 0};
+    static const int norms[LISTS] = {1, 2, 1, 2, 1, 1, 2}, left[LISTS] = {1, 2, 0, 1, 1, 0, 2};
     static struct outcome apart, o;
-    set_up(capability);
-    for (int list = 0; list < LISTS; list++) {
-        run(capability, (enum list)list, false, &apart);
-        run(capability, (enum list)list, true, &o);
-        CHECK_INT(apart.kernels - o.kernels, ==, capability == 90 ? left[list] : norms[list]);
-        CHECK_INT(apart.told - o.told, ==, apart.kernels - o.kernels);
-        CHECK(memcmp(o.x, apart.x, sizeof o.x) == 0);
-        CHECK(memcmp(o.y, apart.y, sizeof o.y) == 0);
-    }
+    run(capability, list, false, &apart);
+    run(capability, list, true, &o);
+    CHECK_INT(apart.kernels - o.kernels, ==, capability == 90 ? left[list] : norms[list]);
+    CHECK_INT(apart.told - o.told, ==, apart.kernels - o.kernels);
+    CHECK(memcmp(o.x, apart.x, sizeof o.x) == 0);
+    CHECK(memcmp(o.y, apart.y, sizeof o.y) == 0);
+}
+
+static void compare_all(int capability)
+{
+    set_up(capability, CUDA_EMULATOR_LOWEST, 0);
+    for (int list = 0; list < LISTS; list++)
+        compare(capability, (enum list)list);
     tear_down();
 }
 
 TEST(what_is_left_gives_the_bytes_of_a_norm_by_warp_groups)
 {
-    compare(90);
+    compare_all(90);
 }
 
 TEST(what_is_left_gives_the_bytes_of_a_norm_elsewhere)
 {
-    compare(89);
+    compare_all(89);
+}
+
+/* Both ways have sums at the same time, each in memory of its stream. */
+TEST(a_branch_and_what_is_beside_it_have_sums_of_their_own)
+{
+    static const enum cuda_emulator_when whens[] = {CUDA_EMULATOR_LOWEST, CUDA_EMULATOR_HIGHEST,
+                                                    CUDA_EMULATOR_SHUFFLED, CUDA_EMULATOR_EARLY};
+    for (unsigned i = 0; i < sizeof whens / sizeof whens[0]; i++) {
+        set_up(90, whens[i], i);
+        compare(90, BRANCH);
+        tear_down();
+    }
 }
 
 TAP_MAIN

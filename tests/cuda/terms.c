@@ -152,6 +152,13 @@ static void plain(struct tec_capture *c, bool passes)
     one_way(c, &ways[0], passes);
 }
 
+/* x += y w, of too many rows to leave sums of squares; then a norm of x. */
+static void behind_a_sum(struct tec_capture *c, bool passes)
+{
+    add_product(c, ways[0].y, WIDTH, ways[0].x, counts);
+    one_way(c, &ways[0], passes);
+}
+
 /* Each turn reads what the last one made. */
 static void in_a_loop(struct tec_capture *c, bool passes)
 {
@@ -277,6 +284,11 @@ static void once(record_fn *record, int fewer)
 TEST(a_norm_leaves_terms_for_its_product)
 {
     once(plain, 1);
+}
+
+TEST(a_norm_leaves_terms_behind_a_product_that_adds)
+{
+    once(behind_a_sum, 1);
 }
 
 TEST(terms_are_left_in_loops_as_well)
