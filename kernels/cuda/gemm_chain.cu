@@ -46,7 +46,5 @@ bool tec_cuda_gemm_chain(const struct tec_cuda_chain *chain, struct tec_cuda_lau
         a.ldx = norm->ldx;
     }
     launch->left = chain->left;
-    bool started = starts[chain->then](&a, norm, chain->args, launch);
-    launch->left = false;
-    return started;
+    return starts[chain->then](&a, norm, chain->args, launch);
 }
