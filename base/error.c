@@ -28,20 +28,19 @@ const char *tec_status_name(enum tec_status status)
     return (size_t)status < n_statuses ? statuses[status].name : "UNKNOWN";
 }
 
-/* A sentence that is too long ends with a word of it and three points. */
+/* A sentence that is too long ends with a word of it and three points; a word of more than WORD
+ * bytes is cut behind a whole character. */
 static void put(struct tec_error *err, const char *text)
 {
-    enum { ROOM = sizeof err->message, WORD = 60 /* a longer one is cut */ };
+    enum { ROOM = sizeof err->message, END = ROOM - sizeof " ...", WORD = 60 };
     char shown[2 * ROOM];
     size_t n = tec_escape(shown, sizeof shown, text);
     if (n >= ROOM) {
-        size_t end = ROOM - sizeof " ...";
-        n = end;
-        while (n > end - WORD && shown[n] != ' ')
+        n = END;
+        while (n > END - WORD && shown[n] != ' ')
             n--;
         if (shown[n] != ' ')
-            for (n = end + 1; n > 0 && ((unsigned char)shown[n] & 0xc0) == 0x80;)
-                n--; /* not within a character */
+            n = tec_escape(shown, ROOM - 3, text);
         n += (size_t)snprintf(shown + n, sizeof shown - n, shown[n] == ' ' ? " ..." : "...");
     }
     memcpy(err->message, shown, n + 1);

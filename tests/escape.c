@@ -93,7 +93,12 @@ TEST(messages_are_one_line_of_text)
     memset(far, '\x1b', sizeof far - 1);
     far[sizeof far - 1] = '\0';
     tec_fail(&err, TEC_MALFORMED, "%s", far);
-    CHECK_INT(strlen(err.message), ==, 396); /* 99 escapes: cut between them */
+    CHECK_INT(strlen(err.message), ==, 399); /* 99 escapes: cut between them */
+    CHECK_STR(err.message + 392, "\\x1b...");
+    far[0] = 'a';
+    tec_fail(&err, TEC_MALFORMED, "%s", far);
+    CHECK_INT(strlen(err.message), ==, 396);
+    CHECK_STR(err.message + 389, "\\x1b...");
 }
 
 TEST(foreign_text_is_a_json_string)
