@@ -87,8 +87,6 @@ TEST(try_returns_early_on_failure_only)
     CHECK_INT(after, ==, 1);
 }
 
-TAP_MAIN
-
 TEST(what_is_too_long_ends_between_two_words)
 {
     struct tec_error err;
@@ -112,3 +110,21 @@ TEST(what_is_too_long_ends_between_two_words)
     CHECK_STR(err.message + n - 5, "\xc3\xa4...");
     CHECK_INT(n % 2, ==, 1);
 }
+
+/* A word of a length after which nothing but the points fits, whatever follows it. */
+TEST(what_is_too_long_stays_in_its_room)
+{
+    struct tec_error err[2];
+    char text[sizeof err[0].message + 20];
+    for (size_t at = sizeof err[0].message - 80; at < sizeof err[0].message; at++) {
+        memset(text, 'h', sizeof text);
+        text[at] = ' ';
+        text[sizeof text - 1] = '\0';
+        err[1].status = TEC_IO;
+        tec_fail(&err[0], TEC_IO, "%s", text);
+        CHECK_INT(err[1].status, ==, TEC_IO);
+        CHECK_INT(strnlen(err[0].message, sizeof err[0].message), <, sizeof err[0].message);
+    }
+}
+
+TAP_MAIN
