@@ -160,6 +160,8 @@ static int lib_tostring(lua_State *L)
     return 1;
 }
 
+/* Call the function of Lua's math library that is the upvalue, with bounded numerals and work
+ * charged. */
 static int lib_math(lua_State *L)
 {
     int n = lua_gettop(L);

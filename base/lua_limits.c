@@ -227,8 +227,6 @@ void tec_lua_check_numeral(lua_State *L, int arg)
         luaL_argerror(L, arg, "a numeral of more than 200 bytes");
 }
 
-/* Call the function of Lua's math library that is the upvalue, with bounded numerals and work
- * charged. */
 void tec_lua_begin(struct tec_lua *lua)
 {
     lua->used = lua->pending = 0;
