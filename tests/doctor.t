@@ -48,7 +48,10 @@ mv "$W/m/proc/cpuinfo" "$W/kept"
 put proc/cpuinfo "processor	: 0
 Features	: fp asimd evtstrm asimddp"
 put proc/device-tree/model "A Small Computer 5"
-fields "$other" "r['round'].startswith('nothing is faster')" "nor has ARM"
+fields "$other" "r['round'].startswith('nothing is faster')" "nor has an ARM processor without"
+put proc/cpuinfo "processor	: 0
+Features	: fp asimd evtstrm asimddp i8mm bf16"
+fields "$other" "r['round'] == 'mixed and bf16 are faster than none'" "ARM with products of bf16"
 for maker in AuthenticAMD GenuineIntel; do
     put proc/cpuinfo "vendor_id	: $maker
 flags		: avx2 avx512f avx512_bf16"

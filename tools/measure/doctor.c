@@ -59,7 +59,8 @@ static void find_flags(char flags[TEC_SYSTEM_LINE + 2], const struct doctor *d)
     snprintf(flags, TEC_SYSTEM_LINE + 2, line[0] ? " %s " : "%s", line);
 }
 
-/* Which words of a model's `round` make its products faster here; others lose bits for nothing. */
+/* Which words of a model's `round` make its products with bf16 weights faster here; others lose
+ * bits for nothing. */
 static json_t *look_round(struct doctor *d)
 {
     char flags[TEC_SYSTEM_LINE + 2], maker[TEC_SYSTEM_LINE];
@@ -70,7 +71,8 @@ static json_t *look_round(struct doctor *d)
         return json_null();
     if (strstr(flags, " amx_bf16 "))
         return json_string("bf16x2, mixed and bf16 are faster than none");
-    if (amd && strstr(flags, " avx512_bf16 "))
+    bool arm = strstr(flags, " bf16 "); /* no other processor has a flag of this name */
+    if (arm || (amd && strstr(flags, " avx512_bf16 ")))
         return json_string("mixed and bf16 are faster than none");
     return json_string("nothing is faster than none on this processor");
 }
