@@ -8,9 +8,9 @@
 #include "graph/run/loop/cost_table.h"
 #include "tools/cli/command.h"
 
-/* Those of a pipeline: dtype, quantize and round of each model, of float32 weights without round;
- * shift and pack of each ring. `dtype`: "f32" or "bf16" for all models; NULL: the file's. A new
- * reference; NULL without memory. */
+/* Those of a pipeline: dtype, quantize, quantize_head and round of each model, of float32 weights
+ * no round but int8; shift and pack of each ring. `dtype`: "f32" or "bf16" for all models; NULL:
+ * the file's. A new reference; NULL without memory. */
 json_t *tec_profile_costs_settings(const struct tec_pipeline *pipeline, const char *dtype);
 
 /* Say on stderr which of them a table was measured with that are others here; of what only one of
