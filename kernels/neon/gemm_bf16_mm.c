@@ -218,14 +218,14 @@ void tec_gemm_bf16_mm_neon(const struct tec_gemm_args *a, struct tec_part part)
     struct gemm g = gemm_of(a, part, &tiles);
     uint64_t modes;
     __asm__ volatile("mrs %0, fpcr" : "=r"(modes));
-    if (modes & EBF)
-        __asm__ volatile("msr fpcr, %0" ::"r"(modes & ~(uint64_t)EBF));
+    if (modes & EBF) /* what is read and written stays between the two */
+        __asm__ volatile("msr fpcr, %0" ::"r"(modes & ~(uint64_t)EBF) : "memory");
     if (g.rows > 0 && g.rows <= ROWS_FEW && a->k <= MM_FEW_DEEP)
         run_few(a, part, g.rows);
     else if (g.rows > 0)
         many_rows(&g);
     if (modes & EBF)
-        __asm__ volatile("msr fpcr, %0" ::"r"(modes));
+        __asm__ volatile("msr fpcr, %0" ::"r"(modes) : "memory");
 }
 
 #endif
