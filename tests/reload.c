@@ -250,7 +250,7 @@ TEST(a_new_policy_is_tried_and_takes_over_with_the_state)
     CHECK_INT(tec_canary_poll(canary, &err), ==, TEC_OK);
     CHECK(tec_canary_waits(canary)); /* for the state */
     CHECK_INT(load(canary, COUNTER("3", "5", CARRY) " end }"), ==, TEC_INVALID);
-    CHECK(strstr(err.message, "another one is on trial"));
+    CHECK(strstr(err.message, "is on trial; wait until that is"));
     frame_of(canary, &t, i++);
     CHECK_INT(tec_canary_poll(canary, &err), ==, TEC_OK);
     CHECK(!tec_canary_waits(canary));
