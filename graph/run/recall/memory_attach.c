@@ -132,8 +132,7 @@ static bool fill_job(struct tec_memory *m)
 static void fill_store(struct tec_memory *m, bool patient, int64_t until)
 {
     tec_memory_tell_missing(m, patient ? " before the first frame"
-                                       : "; what takes more than 10 s "
-                                         "behind frames");
+                                       : ": for 10 s at first, the rest between frames");
     const struct tec_clock real = {NULL};
     int64_t failed = 0, left = tec_store_counts(m->store).segments;
     while (!failed && left > 0 && tec_clock_now(&real) < until && fill_job(m)) {

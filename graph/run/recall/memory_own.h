@@ -260,9 +260,9 @@ void tec_memory_written(struct tec_memory *m);
  * opened, else by the worker: tell_damage. */
 void tec_memory_damaged(void *memory, const struct tec_log_damage *damage);
 void tec_memory_tell_damage(struct tec_memory *m);
-/* So many segments have no keys and values yet, where they take a while: said, for who waits for
- * `what` until they have. False: there are few. Nobody puts meanwhile. */
-bool tec_memory_tell_missing(struct tec_memory *m, const char *what);
+/* How many segments have no keys and values yet, where they take a while: said, with `what` behind
+ * it. Nobody puts meanwhile. */
+void tec_memory_tell_missing(struct tec_memory *m, const char *what);
 /* The frame's side: the running prompt could not be recalled, because of its `segment` (-1: of
  * none). The worker's: say so. When nothing comes any more: what was held back. */
 void tec_memory_hear(struct tec_memory *m, const struct tec_memory_prompt *prompt,

@@ -131,25 +131,24 @@ void tec_memory_damages(struct tec_memory *m, struct tec_memory_damages *out)
     pthread_mutex_unlock(&m->words);
 }
 
-bool tec_memory_tell_missing(struct tec_memory *m, const char *what)
+void tec_memory_tell_missing(struct tec_memory *m, const char *what)
 {
     struct tec_store_cursor at = {.inside = false};
     uint32_t some[256], n, all = tec_store_counts(m->store).segments, missing = 0;
     char line[TEC_MEMORY_TEXT];
     if (all < MANY)
-        return false;
+        return;
     while ((n = tec_store_missing_from(m->store, &at, some, sizeof some / sizeof *some)) > 0) {
         missing += n;
         tec_store_pass(m->store, &at, some[n - 1]);
     }
     if (missing < MANY)
-        return false;
+        return;
     snprintf(line, sizeof line,
              "memory '%.64s': keys and values of %u of %u segments are to be computed%s", m->name,
              missing, all, what);
     if (m->options.trouble)
         m->options.trouble(m->options.user, line);
-    return true;
 }
 
 void tec_memory_hear(struct tec_memory *m, const struct tec_memory_prompt *p,

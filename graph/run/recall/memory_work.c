@@ -359,7 +359,7 @@ static void settle(struct tec_chain_memory *c, struct tec_memory *m)
         if (tec_clock_now(&real) - told < TELL_NS)
             continue;
         told += TELL_NS;
-        tec_memory_tell_missing(m, " yet");
+        tec_memory_tell_missing(m, " still");
     }
 }
 
