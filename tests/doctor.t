@@ -26,6 +26,8 @@ fields "" "r['cores']['online'] >= 1 and r['memory']['total_bytes'] > 1 << 28 an
 mkdir "$W/m"
 fields "$other" "r['governor'] is None and r['memory']['total_bytes'] is None and r['isa'] == []" \
     "what is not there is null"
+"$T" doctor $other >"$W/out" 2>"$W/err"
+[ $? -eq 0 ] && grep -q "^isa  *not known$" "$W/out" && grep -q "^clocks  *not known$" "$W/out"; ok $? "and in words not known"
 cpu=sys/devices/system/cpu
 put proc/cpuinfo "processor	: 0
 model name	: An Old One @ 2.00GHz
@@ -103,6 +105,11 @@ fields "$other" "'advice' in r" "noise is read without harm"
 put $cpu/online "0-99999999999999999999,5"
 put sys/fs/cgroup/cpu.max "1e999 0"
 fields "$other" "'advice' in r" "numbers out of range"
+"$T" doctor --system "$W/nowhere" >"$W/out" 2>"$W/err"
+[ $? -eq 3 ] && [ ! -s "$W/out" ] && [ "$(wc -l <"$W/err")" -eq 1 ] && grep -q "nowhere: No such" "$W/err"
+ok $? "a folder that is not there is no machine in order"
+: >"$W/file"; "$T" doctor --system "$W/file" >"$W/out" 2>"$W/err"
+[ $? -eq 3 ] && [ ! -s "$W/out" ] && grep -q "file: is no folder" "$W/err"; ok $? "nor is a file"
 "$T" doctor x >"$W/out" 2>"$W/err"; [ $? -eq 2 ]; ok $? "an argument too many"
 
 echo "1..$n"

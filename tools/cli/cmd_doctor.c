@@ -4,6 +4,10 @@
 #include "tools/cli/command.h"
 #include "tools/measure/doctor.h"
 
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
 struct doctor_options {
     bool quick;
     const char *system;
@@ -17,10 +21,23 @@ static const struct tec_option options[] = {
      "look at the copies of /proc and /sys in this folder, of another machine", AT(system), 0, 0},
 };
 
+/* A path that was mistaken would be a machine of which nothing is known, so nothing to mend. */
+static enum tec_status look_at(const char *system, struct tec_error *err)
+{
+    struct stat there;
+    if (stat(system, &there) != 0)
+        return tec_fail(err, TEC_IO, "--system: %s: %s", system, strerror(errno));
+    if (!S_ISDIR(there.st_mode))
+        return tec_fail(err, TEC_IO, "--system: %s: is no folder", system);
+    return TEC_OK;
+}
+
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     const struct doctor_options *o = call->options;
     json_t *report = NULL;
+    if (o->system)
+        TEC_TRY(look_at(o->system, err));
     TEC_TRY(tec_doctor_look(&report, o->system ? o->system : "", !o->quick && !o->system,
                             call->heap, err));
     enum tec_status status = TEC_OK;

@@ -405,6 +405,17 @@ static void print_value(const json_t *value, FILE *out)
     }
 }
 
+/* Does the system say nothing of all this? */
+static bool is_unknown(const json_t *value)
+{
+    const char *key;
+    json_t *item;
+    json_object_foreach((json_t *)(uintptr_t)value, key,
+                        item) if (!json_is_null(item)) return false;
+    return json_is_null(value) || json_is_object(value) ||
+           (json_is_array(value) && json_array_size(value) == 0);
+}
+
 void tec_doctor_print(const json_t *report, FILE *out)
 {
     const char *key;
@@ -415,7 +426,10 @@ void tec_doctor_print(const json_t *report, FILE *out)
         if (strcmp(key, "advice") == 0)
             continue;
         fprintf(out, "%-11s ", key);
-        print_value(item, out);
+        if (is_unknown(item))
+            fputs("not known", out);
+        else
+            print_value(item, out);
         fputc('\n', out);
     }
     const json_t *advice = json_object_get(report, "advice");
