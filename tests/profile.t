@@ -107,6 +107,8 @@ run 0 "and another dtype" run $demo --costs "$W/demo.costs" --frames 1 --threads
 err 'model.dtype = "bf16", which is "f32" here'
 run 0 "by simulate" simulate $demo --costs "$W/demo.costs" --frames 4 --set model.quantize=int8
 err 'model.quantize = "none", which is "int8" here'
+run 0 "and the head's" simulate $demo --costs "$W/demo.costs" --frames 4 --set model.quantize_head=int8
+err 'model.quantize_head = "none", which is "int8" here'
 run 0 "a ring is measured" profile pipelines/demo_metaworld_token.lua --threads 1 --frames 4 --rounds 1 -o "$W/ring.costs"
 run 0 "and its keys are copied" check pipelines/demo_metaworld_token.lua --costs "$W/ring.costs" \
     --set frame.period_ms=60000 --set resources.ring.shift=device_copy
