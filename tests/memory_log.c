@@ -426,8 +426,9 @@ TEST(the_file_of_another_is_refused_and_left_alone)
     make_path();
     int64_t bytes = write_file(5, &heap);
     struct tec_log_key other[6] = {key, key, key, key, key, key};
-    const char *said[6] = {"another model (", "another tokenizer", "another dtype",
-                           "layers",          "embeddings of 4",   "another model's weights"};
+    const char *said[6] = {
+        "another model (", "another tokenizer", "another dtype, quantize or round",
+        "layers",          "embeddings of 4",   "another model's weights"};
     other[0].model[0]++;
     other[1].tokenizer[0]++;
     other[2].dtype[0]++;

@@ -114,7 +114,7 @@ static enum tec_status header_check(const char *path, const struct tec_log_heade
     if (has->tokenizer[1] != key->tokenizer[1] && !visitor->recomputes)
         return refuse(path, "tokenizer's rules", has->tokenizer[1], key->tokenizer[1], err);
     if (memcmp(has->dtype, key->dtype, sizeof has->dtype) != 0)
-        return refuse(path, "dtype", has->dtype[0], key->dtype[0], err);
+        return refuse(path, "dtype, quantize or round", has->dtype[0], key->dtype[0], err);
     if (has->layers != key->layers || has->row_bytes != key->row_bytes ||
         (renews ? has->dim < 1 || has->dim > MAX_DIM : has->dim != key->dim))
         return tec_fail(err, TEC_INVALID,
