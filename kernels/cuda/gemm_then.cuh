@@ -28,6 +28,15 @@ static struct gemm_ask ask_of(const struct tec_gemm_args *a, bool norm, const Fi
             FEW,  Finish::WIDE, norm,        a->rounded != 0};
 }
 
+/* Whether x and weights can be copied in 16 bytes; else the launch has failed. */
+static inline bool moves_as_quads(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
+{
+    bool aligned = floats_aligned(a->x, a->ldx) && (uintptr_t)a->w % 16 == 0;
+    if (!aligned && launch->error == cudaSuccess)
+        launch->error = cudaErrorInvalidValue;
+    return aligned;
+}
+
 /* With tiles of 8 to 32 rows, and perhaps a norm, where FEW. */
 template <bool FEW, class Finish>
 static bool start_product(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
@@ -36,10 +45,8 @@ static bool start_product(const struct tec_gemm_args *a, const struct tec_norm_a
     struct gemm_ask ask = ask_of<FEW>(a, norm != NULL, finish);
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
     struct gemm_choice choice = gemm_choose(&ask, &facts);
-    if (!floats_aligned(a->x, a->ldx) || (uintptr_t)a->w % 16) { /* it is copied in 16 bytes */
-        launch->error = launch->error != cudaSuccess ? launch->error : cudaErrorInvalidValue;
+    if (!moves_as_quads(a, launch))
         return true;
-    }
     if (launch->groups) {
         struct group_product<Finish> product = {
             {a, finish, choice.split, launch},
@@ -92,6 +99,8 @@ static bool start_leaving_terms(const struct tec_gemm_args *a, const Finish &fin
                                 struct tec_cuda_launch *launch)
 {
     struct gemm_ask ask = ask_of<true>(a, false, finish);
+    if (!moves_as_quads(a, launch))
+        return true;
     struct group_product<Finish> product = {
         {a, finish, split_of(a->n, a->k, gemm_tiles[GEMM_groups_64].columns), launch},
         {

@@ -322,4 +322,40 @@ TEST(nothing_is_left_for_another_reader)
     once(other_rows, 0);
 }
 
+/* Rows that cannot be copied in 16 bytes fail the capture, with terms behind them, too. */
+TEST(rows_out_of_line_are_refused_before_a_product_that_leaves_terms)
+{
+    struct tec_capture *c = NULL;
+    open_bench(CUDA_EMULATOR_LOWEST, 0);
+    const struct tec_gemm_args first = {.x = ways[0].x + 1,
+                                        .w = w,
+                                        .y = ways[1].x,
+                                        .rows = counts,
+                                        .max_rows = N_ROWS - 1,
+                                        .ldx = WIDTH,
+                                        .ldy = WIDTH,
+                                        .n = WIDTH,
+                                        .k = WIDTH};
+    const struct tec_map_args gelu = {.x = ways[1].x,
+                                      .y = ways[0].mid,
+                                      .rows = counts,
+                                      .max_rows = N_ROWS - 1,
+                                      .ldx = WIDTH,
+                                      .ldy = WIDTH,
+                                      .cols = WIDTH};
+    struct tec_gemm_args last = first;
+    last.x = ways[0].mid;
+    last.y = ways[0].y;
+    REQUIRE(tec_capture_begin(&c, b.device, TEC_STREAM_MAIN, &b.arena, &err) == TEC_OK);
+    tec_capture_add(c, TEC_KERNEL_gemm_bf16, &first, true, "product");
+    tec_capture_pass(c);
+    tec_capture_add(c, TEC_KERNEL_gelu, &gelu, true, "gelu");
+    tec_capture_pass(c);
+    tec_capture_add(c, TEC_KERNEL_gemm_bf16, &last, true, "product");
+    CHECK_INT(told_of(c).leaves, ==, 1);
+    CHECK(tec_capture_end(c, &err) == TEC_DEVICE);
+    tec_capture_free(c);
+    close_bench();
+}
+
 TAP_MAIN
