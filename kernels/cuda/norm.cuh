@@ -3,12 +3,12 @@
  *
  * The order of a row's sum follows from its columns alone. That of squares, of rmsnorm: the four
  * columns of a quad in a chain; the four quads of a panel of 16 columns as a tree; panels p, p +
- * 64,
- * ... in their order, which makes 64 sums; of these g, g + 8, ... g + 56 in their order; then the
- * tree of the eight that are left. So whoever has a whole panel can leave its sum for somebody else
- * to add (gemm_norm.cuh). Other sums are those of a block of norm_threads(): thread t adds up the
- * quads t, t + threads, ...; then lane by lane the warps' threads in their order; then the tree of
- * the 32 lanes. Operations are named, so no compiler joins them in one kernel and not in the other.
+ * 64, p + 128 ... in their order, which makes 64 sums; of these g, g + 8, ... g + 56 in their
+ * order; then the tree of the eight that are left. So whoever has a whole panel can leave its sum
+ * for somebody else to add (gemm_norm.cuh). Other sums are those of a block of norm_threads():
+ * thread t adds up the quads t, t + threads, ...; then lane by lane the warps' threads in their
+ * order; then the tree of the 32 lanes. Operations are named, so no compiler joins them in one
+ * kernel and not in the other.
  */
 #pragma once
 

@@ -352,7 +352,7 @@ TEST(rows_out_of_line_are_refused_before_a_product_that_leaves_terms)
     tec_capture_add(c, TEC_KERNEL_gelu, &gelu, true, "gelu");
     tec_capture_pass(c);
     tec_capture_add(c, TEC_KERNEL_gemm_bf16, &last, true, "product");
-    CHECK_INT(told_of(c).leaves, ==, 1);
+    CHECK(told_of(c).leaves > 0);
     CHECK(tec_capture_end(c, &err) == TEC_DEVICE);
     tec_capture_free(c);
     close_bench();
