@@ -22,9 +22,9 @@ typedef __m256i int8_weights;
 INT8_INLINE void int8_begin(int8_ints *sums, const unsigned char *head, const int digits)
 {
     int8_word *begin = (int8_word *)(const void *)(head + offsetof(struct int8_head, begin));
-    TEC_UNROLL
-    for (int d = 0; d < digits; d++)
-        sums[d] = _mm256_set1_epi32(begin[2 - digits + d]);
+    if (digits == 2)
+        sums[1] = _mm256_set1_epi32(begin[1]);
+    sums[0] = _mm256_set1_epi32(begin[2 - digits]);
 }
 /* Raised by 128: the bytes of weights that products take have no sign. */
 INT8_INLINE int8_weights int8_load(const char *at)
