@@ -114,7 +114,16 @@ printf '\001' | dd of="$W/trained/model.safetensors" bs=1 seek=1000000 conv=notr
 cp "$W/m" "$W/weights"
 tell weights --input goal=find:fork --weights "$W/trained"
 check "other weights: texts stay" test "$(counts)" = "2 remembered, 2 in the prompt;"
-check "which is said in one line" test "$(grep -c "^tectum run: memory 'mem': $W/weights has keys and values of other weights of this model, or names none: those of 2 segments are computed again; texts stay" "$W/err")" -eq 1
+check "which is said in one line" test "$(grep -c "^tectum run: memory 'mem': $W/weights has keys and values of other weights or roundings of this model, or names none: those of 2 segments are computed again; texts stay" "$W/err")" -eq 1
+cp "$W/m" "$W/weights"
+tell weights --input goal=find:fork --set model.round=mixed
+check "other roundings: texts stay" test "$(counts)" = "2 remembered, 2 in the prompt;"
+check "and keys are computed again" grep -q "weights or roundings of this model, or names none: those of 2 segments" "$W/err"
+tell weights --input goal=find:fork --set model.round=mixed
+check "once" test ! -s "$W/err"
+"$T" run pipelines/demo_memory.lua --set "resources.mem.store=$W/weights" --input goal=find:fork -n 1 --dtype f32 >"$W/out" 2>"$W/err"
+check "of another dtype a file is refused" test "$?" -eq 3
+check "in one line" grep -q "holds KV of another dtype" "$W/err"
 cp "$W/m" "$W/weights"
 cp -RL $C/. "$W/trained"
 tell weights --input goal=find:fork --weights "$W/trained"

@@ -555,7 +555,8 @@ TEST(a_file_of_other_weights_that_cannot_be_written_anew_is_refused)
     struct tec_store *s = NULL;
     o.log.fail_after = TEC_LOG_HEADER + 256;
     CHECK_INT(try_open(&s, &o), ==, TEC_IO);
-    CHECK(strstr(err.message, "of other weights, and it cannot be written anew") != NULL);
+    CHECK(strstr(err.message, "of other weights or roundings, and it cannot be written anew") !=
+          NULL);
     CHECK(heard.retrained == 0 && read_file(path, after) == n && memcmp(before, after, n) == 0);
     o.key.model[0] = 2; /* another model is refused as it was */
     CHECK_INT(try_open(&s, &o), ==, TEC_INVALID);

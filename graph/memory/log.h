@@ -114,9 +114,10 @@ struct tec_log_visitor {
     void (*empty)(void *user, int64_t bytes);
     bool renews; /* vectors of another encoder or width are no reason to refuse a file: the visitor
                   * makes them anew, and writes the file anew before anything is appended */
-    bool recomputes; /* nor are keys and values of other weights of the model, or of other rules of
-                      * the tokenizer: the visitor uses none of them, counts the texts' tokens anew,
-                      * and writes the file anew before anything is appended */
+    bool recomputes; /* nor are keys and values of other weights of the model, of a dtype with rows
+                      * of as many bytes, or of other rules of the tokenizer: the visitor uses none
+                      * of them, counts the texts' tokens anew, and writes the file anew before
+                      * anything is appended */
 };
 
 struct tec_log_options {
@@ -218,7 +219,7 @@ enum tec_status tec_log_make(struct tec_log **out, const char *path, const struc
 /* Whose vectors the file has, as it says itself, and how many numbers each. */
 const struct tec_log_encoder *tec_log_encoder(const struct tec_log *log);
 uint32_t tec_log_dim(const struct tec_log *log);
-/* Whether it was opened with keys and values of other weights than the key's. */
+/* Whether it was opened with keys and values of other weights or another dtype than the key's. */
 bool tec_log_other_weights(const struct tec_log *log);
 /* The same of its tokenizer's rules: numbers of tokens may be others, too. */
 bool tec_log_other_rules(const struct tec_log *log);

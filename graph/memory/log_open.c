@@ -2,12 +2,13 @@
  *
  * Runs when a store is opened or compacted. The header holds hashes of model, tokenizer, dtype and
  * encoder: KV of another model is refused instead of being read as if it were this one's, and so
- * are KV of other weights or of a tokenizer of other rules and vectors of another encoder, unless
- * whoever opens the file makes them anew. Files of format 1 name no encoder, and programs that
- * wrote them or the first ones of format 2 put a hash of the tensors' forms where the weights' hash
- * is now, and of the vocabulary where that of the tokenizer's rules is: those are of no weights and
- * no rules. What is written is format 2. After the lock is taken the path is compared with the open
- * file, because a compaction elsewhere may have renamed another file into place in between. */
+ * are KV of other weights, of weights or activations that are rounded otherwise or of a tokenizer
+ * of other rules and vectors of another encoder, unless whoever opens the file makes them anew.
+ * Files of format 1 name no encoder, and programs that wrote them or the first ones of format 2 put
+ * a hash of the tensors' forms where the weights' hash is now, and of the vocabulary where that of
+ * the tokenizer's rules is: those are of no weights and no rules. What is written is format 2.
+ * After the lock is taken the path is compared with the open file, because a compaction elsewhere
+ * may have renamed another file into place in between. */
 #include "base/store/file.h"
 #include "graph/memory/log_own.h"
 
@@ -99,6 +100,12 @@ static enum tec_status encoder_check(const char *path, const struct tec_log_enco
                     (unsigned long long)is->id[0]);
 }
 
+/* Or other rounding: of f32 and bf16 rows differ in their bytes, too. */
+static bool other_dtype(const struct tec_log_key *has, const struct tec_log_key *key)
+{
+    return memcmp(has->dtype, key->dtype, sizeof has->dtype) != 0;
+}
+
 static enum tec_status header_check(const char *path, const struct tec_log_header *h,
                                     const struct tec_log_key *key,
                                     const struct tec_log_visitor *visitor, struct tec_error *err)
@@ -113,7 +120,7 @@ static enum tec_status header_check(const char *path, const struct tec_log_heade
         return refuse(path, "tokenizer", has->tokenizer[0], key->tokenizer[0], err);
     if (has->tokenizer[1] != key->tokenizer[1] && !visitor->recomputes)
         return refuse(path, "tokenizer's rules", has->tokenizer[1], key->tokenizer[1], err);
-    if (memcmp(has->dtype, key->dtype, sizeof has->dtype) != 0)
+    if (other_dtype(has, key) && (has->row_bytes != key->row_bytes || !visitor->recomputes))
         return refuse(path, "dtype, quantize or round", has->dtype[0], key->dtype[0], err);
     if (has->layers != key->layers || has->row_bytes != key->row_bytes ||
         (renews ? has->dim < 1 || has->dim > MAX_DIM : has->dim != key->dim))
@@ -304,7 +311,7 @@ static enum tec_status take(struct tec_log *log, int64_t size, bool there,
     TEC_TRY(header_read(log->path, &h, err));
     TEC_TRY(header_check(log->path, &h, &log->key, visitor, err));
     log->salt = h.salt;
-    log->other_weights = h.key.model[1] != log->key.model[1];
+    log->other_weights = h.key.model[1] != log->key.model[1] || other_dtype(&h.key, &log->key);
     log->other_rules = h.key.tokenizer[1] != log->key.tokenizer[1];
     log->wrote = h.key.encoder;
     log->dim = h.key.dim;

@@ -87,8 +87,9 @@ struct tec_store_options {
     enum tec_status (*embed)(void *user, const char *text, size_t bytes, float *out,
                              struct tec_error *err);
     void (*vectors)(void *user, const struct tec_store_vectors *what);
-    /* The file had KV of other weights of this model (key.model[1]), of so many segments: they are
-     * without KV now, and the file was written anew; texts, vectors and groups stay. */
+    /* The file had KV of other weights of this model (key.model[1]) or rounded otherwise
+     * (key.dtype), of so many segments: they are without KV now, and the file was written anew;
+     * texts, vectors and groups stay. */
     void (*weights)(void *user, uint32_t segments);
     /* The number of tokens of a text, at least 1. Where the file is of a tokenizer of other rules
      * (key.tokenizer[1]), KV leaves as for other weights, and those of all texts are counted anew;

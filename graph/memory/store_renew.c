@@ -138,7 +138,7 @@ enum tec_status tec_store_renew(struct tec_store *s, struct tec_error *err)
     enum tec_status status = write_anew(s, needed, &why);
     if (status != TEC_OK && (needed || others))
         return tec_fail(err, status, "%s: its %s, and it cannot be written anew: %s", path_of(s),
-                        s->other_weights ? "keys and values are those of other weights"
+                        s->other_weights ? "keys and values are those of other weights or roundings"
                         : others         ? "tokens are those of a tokenizer of other rules"
                                          : "vectors are those of another encoder",
                         why.message);

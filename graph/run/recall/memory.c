@@ -29,8 +29,9 @@ static void name_model(const struct tec_memory *m, uint64_t model[2])
                                     m->options.model->identity);
 }
 
-/* The identity of this memory's KV: a file of another model, vocabulary or dtype is refused; of a
- * tokenizer that makes other tokens of a text they are counted anew. */
+/* The identity of this memory's KV: a file of another model or vocabulary, or of rows of other
+ * sizes, is refused; of one that is rounded otherwise KV is computed again; of a tokenizer that
+ * makes other tokens of a text they are counted anew. */
 static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, struct tec_error *err)
 {
     const struct tec_stack *s = &m->options.model->text.stack;

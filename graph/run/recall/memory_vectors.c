@@ -127,8 +127,8 @@ void tec_memory_retrained(void *memory, uint32_t segments)
     const struct tec_memory *m = memory;
     char line[TEC_MEMORY_TEXT];
     snprintf(line, sizeof line,
-             "memory '%.32s': %.150s has keys and values of other weights of this model, or names "
-             "none: those of %u segments are computed again; texts stay",
+             "memory '%.32s': %.150s has keys and values of other weights or roundings of this "
+             "model, or names none: those of %u segments are computed again; texts stay",
              m->name, tec_memory_shown(m), segments);
     tell(m, line);
 }
