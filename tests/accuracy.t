@@ -66,6 +66,11 @@ ok $? "and is not where it does not"
     { "$T" check --accuracy --format json $P --inputs "$W/empty.jsonl" --within 1 || true; } 2>"$W/err" |
     grep -q '"bound":{"within":1.0,"largest":null,"holds":false}'
 ok $? "nothing to compare is not within a bound"
+texts="pipelines/qwen_chat.lua --random-weights 1 --size tiny -n 3 --within 1"
+"$T" check --accuracy $texts --set model.quantize=int4 >"$W/out" 2>"$W/err"; [ $? -eq 1 ] &&
+    tail -1 "$W/out" | grep -q "^beyond the bound: [1-9][0-9]* of [0-9]* texts differ, and there are no actions$" &&
+    found "a['bound'] == {'within': 1.0, 'largest': None, 'holds': True} and a['texts']['equal'] > 0" $texts --set model.dtype=f32
+ok $? "of texts alone a bound holds where all are equal"
 "$T" check --accuracy --set frame.period_ms=1 $P >"$W/out" 2>&1; [ $? -eq 1 ] && ! grep -q "against float32" "$W/out"
 ok $? "a pipeline with errors is not run"
 for wrong in "--inputs $E $P" "--accuracy --inputs $E --random-inputs 2 $P" "--accuracy policies/oxygen.lua" "--accuracy $P $P" \

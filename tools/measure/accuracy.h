@@ -52,7 +52,7 @@ enum tec_status tec_accuracy_print(const struct tec_accuracy *a, struct tec_invo
  * every action, or texts where there are no actions. */
 double tec_accuracy_largest(const struct tec_accuracy *a);
 bool tec_accuracy_whole(const struct tec_accuracy *a);
-/* Something was compared, and no difference is larger. */
+/* Something was compared, and no difference is larger; without actions all texts are equal. */
 bool tec_accuracy_holds(const struct tec_accuracy *a, double within);
 
 #endif

@@ -89,13 +89,16 @@ static json_t *json_of(const struct tec_accuracy *a)
 
 bool tec_accuracy_holds(const struct tec_accuracy *a, double within)
 {
-    return tec_accuracy_whole(a) && tec_accuracy_largest(a) <= within;
+    return tec_accuracy_whole(a) && tec_accuracy_largest(a) <= within &&
+           (a->n_actions > 0 || a->texts_equal == a->texts);
 }
 
 static json_t *bound_json(const struct tec_accuracy *a, double within)
 {
     return json_pack("{s:f, s:o, s:b}", "within", within, "largest",
-                     tec_accuracy_whole(a) ? tec_json_number(tec_accuracy_largest(a)) : json_null(),
+                     a->n_actions > 0 && tec_accuracy_whole(a)
+                         ? tec_json_number(tec_accuracy_largest(a))
+                         : json_null(),
                      "holds", (int)tec_accuracy_holds(a, within));
 }
 
@@ -104,6 +107,10 @@ static void print_bound(const struct tec_accuracy *a, const struct tec_invocatio
 {
     if (tec_accuracy_holds(a, within))
         print_lines(&call->shared.set, call->out);
+    else if (tec_accuracy_whole(a) && a->n_actions == 0)
+        fprintf(call->out,
+                "beyond the bound: %lld of %lld texts differ, and there are no actions\n",
+                (long long)(a->texts - a->texts_equal), (long long)a->texts);
     else if (tec_accuracy_whole(a))
         fprintf(call->out, "beyond the bound: the largest difference is %.4g, not at most %g\n",
                 tec_accuracy_largest(a), within);
