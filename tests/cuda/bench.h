@@ -37,6 +37,19 @@ struct bench {
 
 static bool bench_branches; /* devices that are opened have branches */
 
+static inline void bench_upload(const struct bench *b, void *to, const void *from, size_t size)
+{
+    tec_device_upload(b->device, TEC_STREAM_MAIN, to, from, size);
+}
+
+/* Memory of the device, which is given back with tec_device_put; the test ends without. */
+static inline void *bench_get(const struct bench *b, size_t size)
+{
+    void *p = tec_device_get(b->device, size);
+    REQUIRE(p);
+    return p;
+}
+
 /* As at the start of the process. */
 static inline void bench_clean(void)
 {

@@ -18,21 +18,9 @@ static struct {
     int *rows, *index;
 } at;
 
-static void upload(void *to, const void *from, size_t size)
-{
-    tec_device_upload(b.device, TEC_STREAM_MAIN, to, from, size);
-}
-
 static void download(void *to, const void *from, size_t size)
 {
     tec_device_download(b.device, TEC_STREAM_MAIN, to, from, size);
-}
-
-static void *take(size_t size)
-{
-    void *p = tec_device_get(b.device, size);
-    REQUIRE(p);
-    return p;
 }
 
 static void set_up(void)
@@ -45,25 +33,25 @@ static void set_up(void)
     /* One of 9.0 does fewer rows together: tests/kernels/check_chains.c. */
     cuda_emulator_device(89, 132, (size_t)8 << 30);
     REQUIRE(bench_open(&b, 0, 0, &err) == TEC_OK);
-    at.x = take(SIZE * sizeof(float));
-    at.mid = take(SIZE * sizeof(float));
-    at.y = take(SIZE * sizeof(float));
-    at.other = take(SIZE * sizeof(float));
-    at.out = take(SIZE * sizeof(float));
-    at.w = take(packed);
-    at.rows = take(sizeof rows);
+    at.x = bench_get(&b, SIZE * sizeof(float));
+    at.mid = bench_get(&b, SIZE * sizeof(float));
+    at.y = bench_get(&b, SIZE * sizeof(float));
+    at.other = bench_get(&b, SIZE * sizeof(float));
+    at.out = bench_get(&b, SIZE * sizeof(float));
+    at.w = bench_get(&b, packed);
+    at.rows = bench_get(&b, sizeof rows);
     for (int i = 0; i < SIZE; i++)
         values[i] = (float)(i * 37 % 101 - 50) / 64.0F;
-    upload(at.x, values, sizeof values);
+    bench_upload(&b, at.x, values, sizeof values);
     void *w = calloc(1, packed);
     REQUIRE(w);
     tec_matrix_pack(w, TEC_MATRIX_TILES, true, N, K, 0, N, values + 7);
-    upload(at.w, w, packed);
-    upload(at.rows, &rows, sizeof rows);
+    bench_upload(&b, at.w, w, packed);
+    bench_upload(&b, at.rows, &rows, sizeof rows);
     for (int i = 0; i < N_ROWS; i++)
         index[i] = N_ROWS - 1 - i;
-    at.index = take(sizeof index);
-    upload(at.index, index, sizeof index);
+    at.index = bench_get(&b, sizeof index);
+    bench_upload(&b, at.index, index, sizeof index);
     free(w);
 }
 
@@ -183,10 +171,10 @@ static void run(enum tec_kernel_id next, int about, struct outcome *o)
     static float marked[SIZE];
     for (int i = 0; i < SIZE; i++)
         marked[i] = (float)(i % 23 - 11) / 8.0F;
-    upload(at.mid, marked, sizeof marked);
-    upload(at.y, marked, sizeof marked);
-    upload(at.other, marked, sizeof marked);
-    upload(at.out, marked, sizeof marked);
+    bench_upload(&b, at.mid, marked, sizeof marked);
+    bench_upload(&b, at.y, marked, sizeof marked);
+    bench_upload(&b, at.other, marked, sizeof marked);
+    bench_upload(&b, at.out, marked, sizeof marked);
     REQUIRE(tec_capture_begin(&c, b.device, TEC_STREAM_MAIN, &b.arena, &err) == TEC_OK);
     if (about & NORMED)
         add_norm(c, about);

@@ -21,28 +21,16 @@ static struct {
     int *counts;     /* rows, turns, whether to stop */
 } at;
 
-static void upload(void *to, const void *from, size_t size)
-{
-    tec_device_upload(b.device, TEC_STREAM_MAIN, to, from, size);
-}
-
-static void *take(size_t size)
-{
-    void *p = tec_device_get(b.device, size);
-    REQUIRE(p);
-    return p;
-}
-
 static void *take_matrix(int n, int k)
 {
     static float values[MOST];
     size_t packed = tec_matrix_size(TEC_MATRIX_TILES, true, n, k);
-    void *w = calloc(1, packed), *there = take(packed);
+    void *w = calloc(1, packed), *there = bench_get(&b, packed);
     REQUIRE(w);
     for (int i = 0; i < n * k && i < MOST; i++)
         values[i] = (float)(i * 41 % 103 - 51) / 256.0F;
     tec_matrix_pack(w, TEC_MATRIX_TILES, true, n, k, 0, n < MOST / k ? n : MOST / k, values);
-    upload(there, w, packed);
+    bench_upload(&b, there, w, packed);
     free(w);
     return there;
 }
@@ -57,12 +45,13 @@ static void set_up(int capability, enum cuda_emulator_when when, unsigned seed)
     REQUIRE(bench_open(&b, 0, 0, &err) == TEC_OK);
     bench_branches = false;
     for (int i = 0; i < WAYS; i++)
-        at.ways[i] = (struct way){take(MOST * sizeof(float)), take(MOST * sizeof(float)),
-                                  take(MOST * sizeof(float))};
+        at.ways[i] =
+            (struct way){bench_get(&b, MOST * sizeof(float)), bench_get(&b, MOST * sizeof(float)),
+                         bench_get(&b, MOST * sizeof(float))};
     at.down = take_matrix(X, Y);
     at.up = take_matrix(Y, X);
-    at.counts = take(sizeof counts);
-    upload(at.counts, counts, sizeof counts);
+    at.counts = bench_get(&b, sizeof counts);
+    bench_upload(&b, at.counts, counts, sizeof counts);
 }
 
 static void tear_down(void)
@@ -192,8 +181,8 @@ static void run(int capability, enum list list, bool passes, struct outcome *o)
     for (int way = 0; way < WAYS; way++) {
         for (int i = 0; i < MOST; i++)
             values[i] = (float)(i * 29 % 67 - 33) / (16.0F + (float)way);
-        upload(at.ways[way].x, values, sizeof values);
-        upload(at.ways[way].y, values, sizeof values);
+        bench_upload(&b, at.ways[way].x, values, sizeof values);
+        bench_upload(&b, at.ways[way].y, values, sizeof values);
     }
     REQUIRE(tec_capture_begin(&c, b.device, TEC_STREAM_MAIN, &b.arena, &err) == TEC_OK);
     add_list(c, list, passes);

@@ -19,24 +19,12 @@ static struct way {
 static void *w;
 static int *counts; /* rows, turns, stop */
 
-static void upload(void *to, const void *from, size_t size)
-{
-    tec_device_upload(b.device, TEC_STREAM_MAIN, to, from, size);
-}
-
-static void *take(size_t size)
-{
-    void *p = tec_device_get(b.device, size);
-    REQUIRE(p);
-    return p;
-}
-
 static void fill(float *to, float salt)
 {
     static float values[SIZE];
     for (int i = 0; i < SIZE; i++)
         values[i] = (float)(i * 37 % 101 - 50) / (64.0F + salt);
-    upload(to, values, sizeof values);
+    bench_upload(&b, to, values, sizeof values);
 }
 
 static void open_bench(enum cuda_emulator_when when, unsigned seed)
@@ -50,17 +38,18 @@ static void open_bench(enum cuda_emulator_when when, unsigned seed)
     REQUIRE(bench_open(&b, 0, 0, &err) == TEC_OK);
     bench_branches = false;
     for (int i = 0; i < WAYS; i++)
-        ways[i] = (struct way){take(SIZE * sizeof(float)), take(SIZE * sizeof(float)),
-                               take(SIZE * sizeof(float))};
+        ways[i] =
+            (struct way){bench_get(&b, SIZE * sizeof(float)), bench_get(&b, SIZE * sizeof(float)),
+                         bench_get(&b, SIZE * sizeof(float))};
     for (int i = 0; i < WIDTH * WIDTH; i++)
         values[i] = (float)(i * 29 % 83 - 41) / 512.0F;
     void *tiles = calloc(1, packed);
     REQUIRE(tiles);
     tec_matrix_pack(tiles, TEC_MATRIX_TILES, true, WIDTH, WIDTH, 0, WIDTH, values);
-    w = take(packed);
-    counts = take(sizeof numbers);
-    upload(w, tiles, packed);
-    upload(counts, numbers, sizeof numbers);
+    w = bench_get(&b, packed);
+    counts = bench_get(&b, sizeof numbers);
+    bench_upload(&b, w, tiles, packed);
+    bench_upload(&b, counts, numbers, sizeof numbers);
     free(tiles);
 }
 

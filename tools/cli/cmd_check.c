@@ -478,9 +478,8 @@ const struct tec_command tec_command_check = {
         "equal tokens. JSON: a line {accuracy: {frames, observed, actions [{node, chunks, rows,\n"
         "elements [{largest, p99, rms, low, high}]}], texts {compared, equal}, tokens\n"
         "{compared, equal, share}, alone}} behind those of check. The exit code is 0 whatever\n"
-        "it finds, with --within X 1 where an action differs by more than X or, without actions,\n"
-        "a text differs; JSON has then bound {within, largest, holds}, largest null where no\n"
-        "action was compared.\n",
+        "it finds, with --within X 1 where an action differs by more than X (without actions: a\n"
+        "text); JSON has then bound {within, largest, holds}, largest null without actions.\n",
     .example =
         "  tectum check pipelines/pi05_aloha.lua policies/oxygen.lua\n"
         "  tectum check --costs robot.costs pipelines/pi05_aloha.lua\n"
