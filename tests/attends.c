@@ -54,8 +54,8 @@ static void look(const struct tec_capture_step *c, struct seen *seen)
 
 /* What the frame of a plan records: attentions over float32 memory, then over bf16. `given`: of the
  * description, or NULL; taken. */
-static void record_given(const char *arch, const char *size, bool bf16, bool round, json_t *given,
-                         struct seen seen[2], int *towers)
+static void record_given(const char *arch, const char *size, bool bf16, enum tec_round round,
+                         json_t *given, struct seen seen[2], int *towers)
 {
     struct tec_device *device = NULL;
     struct tec_model *model = NULL;
@@ -101,8 +101,8 @@ static void record_given(const char *arch, const char *size, bool bf16, bool rou
     CHECK_INT(heap.live, ==, 0);
 }
 
-static void record(const char *arch, const char *size, bool bf16, bool round, struct seen seen[2],
-                   int *towers)
+static void record(const char *arch, const char *size, bool bf16, enum tec_round round,
+                   struct seen seen[2], int *towers)
 {
     record_given(arch, size, bf16, round, NULL, seen, towers);
 }
@@ -112,7 +112,7 @@ TEST(towers_of_a_bf16_plan_are_read_as_terms)
 {
     struct seen seen[2];
     int n;
-    record("pi05", "full", true, false, seen, &n);
+    record("pi05", "full", true, TEC_ROUND_NONE, seen, &n);
     CHECK(is("towers", seen[0], (struct seen){n, n, n, 0}));
     CHECK_INT(seen[1].n, >, 0);
     CHECK(is("others", seen[1], (struct seen){seen[1].n, 0, 0, 0}));
@@ -122,7 +122,7 @@ TEST(where_activations_are_rounded_towers_may_be_in_whole_numbers)
 {
     struct seen seen[2];
     int n;
-    record("pi05", "full", true, true, seen, &n);
+    record("pi05", "full", true, TEC_ROUND_BF16, seen, &n);
     CHECK(is("towers", seen[0], (struct seen){n, n, n, n}));
     CHECK(is("others", seen[1], (struct seen){seen[1].n, 0, 0, 0}));
 }
@@ -132,7 +132,7 @@ TEST(an_f32_plan_has_neither)
     struct seen seen[2];
     int n;
     for (int round = 0; round < 2; round++) {
-        record("pi05", "full", false, round != 0, seen, &n);
+        record("pi05", "full", false, round ? TEC_ROUND_BF16 : TEC_ROUND_NONE, seen, &n);
         CHECK_INT(seen[0].n, >, n);
         CHECK(is("all", seen[0], (struct seen){seen[0].n, 0, 0, 0}));
         CHECK_INT(seen[1].n, ==, 0);
@@ -144,7 +144,7 @@ TEST(a_tower_of_few_patches_is_never_in_whole_numbers)
 {
     struct seen seen[2];
     int n;
-    record("pi05", "tiny", true, true, seen, &n);
+    record("pi05", "tiny", true, TEC_ROUND_BF16, seen, &n);
     CHECK(is("towers", seen[0], (struct seen){n, n, n, 0}));
 }
 
@@ -156,11 +156,11 @@ TEST(a_tower_in_float32_has_neither)
     int n;
     json_t *given = json_pack("{s:{s:s,s:s}}", "dtypes", TOWER "vision_model.post_layernorm.weight",
                               "F32", TOWER "text_model.norm.weight", "BF16");
-    record_given("smolvla", "full", true, true, given, seen, &n);
+    record_given("smolvla", "full", true, TEC_ROUND_BF16, given, seen, &n);
     int all = seen[0].n, others = all - n;
     CHECK_INT(others, >, 0);
     CHECK(is("tower in float32", seen[0], (struct seen){all, others, others, 0}));
-    record("smolvla", "full", true, true, seen, &n);
+    record("smolvla", "full", true, TEC_ROUND_BF16, seen, &n);
     CHECK(is("tower in bf16", seen[0], (struct seen){all, all, all, n}));
 }
 
@@ -170,7 +170,7 @@ TEST(what_else_has_float32_keys_is_read_as_terms_and_never_in_whole_numbers)
 {
     struct seen seen[2];
     int n;
-    record("groot_n15", "full", true, true, seen, &n);
+    record("groot_n15", "full", true, TEC_ROUND_BF16, seen, &n);
     CHECK_INT(seen[0].n, >, n);
     CHECK(is("all", seen[0], (struct seen){seen[0].n, seen[0].n, seen[0].n, n}));
 }

@@ -36,7 +36,7 @@ static void look(struct seen *s, const struct tec_capture_step *c)
 }
 
 /* The products of a frame. */
-static struct seen record(bool bf16, bool round, bool two_terms)
+static struct seen record(bool bf16, enum tec_round round)
 {
     struct seen seen = {{0}, {0}, {0}};
     struct tec_device *device = NULL;
@@ -57,8 +57,7 @@ static struct seen record(bool bf16, bool round, bool two_terms)
                                        .pictures = 1,
                                        .n_actions = 1,
                                        .actions = {{.steps = 1}},
-                                       .round = round,
-                                       .two_terms = two_terms};
+                                       .round = round};
     const struct tec_plan_inputs inputs = {.spec = &spec,
                                            .model = model,
                                            .weights = weights,
@@ -80,7 +79,7 @@ static struct seen record(bool bf16, bool round, bool two_terms)
 
 TEST(unasked_all_is_read)
 {
-    const struct seen s = record(true, false, false);
+    const struct seen s = record(true, TEC_ROUND_NONE);
     CHECK_INT(s.n[KEYS], >, 0);
     CHECK_INT(s.n[TOWER], >, 0);
     CHECK_INT(s.n[OTHERS], >, 0);
@@ -90,19 +89,19 @@ TEST(unasked_all_is_read)
 
 TEST(two_terms_of_all)
 {
-    const struct seen s = record(true, false, true);
+    const struct seen s = record(true, TEC_ROUND_BF16X2);
     CHECK_INT(s.two[ALL], ==, s.n[ALL]);
 }
 
 TEST(one_term_of_all)
 {
-    const struct seen s = record(true, true, false);
+    const struct seen s = record(true, TEC_ROUND_BF16);
     CHECK_INT(s.one[ALL], ==, s.n[ALL]);
 }
 
 TEST(mixed_spares_what_keys_are_made_of_and_most_of_a_tower)
 {
-    const struct seen s = record(true, true, true);
+    const struct seen s = record(true, TEC_ROUND_MIXED);
     CHECK_INT(s.two[KEYS], ==, s.n[KEYS]);
     CHECK_INT(s.two[TOWER], ==, s.n[TOWER]);
     CHECK_INT(s.one[OTHERS], ==, s.n[OTHERS]);
@@ -110,7 +109,7 @@ TEST(mixed_spares_what_keys_are_made_of_and_most_of_a_tower)
 
 TEST(an_f32_plan_has_no_such_products)
 {
-    CHECK_INT(record(false, true, true).n[ALL], ==, 0);
+    CHECK_INT(record(false, TEC_ROUND_MIXED).n[ALL], ==, 0);
 }
 
 TAP_MAIN

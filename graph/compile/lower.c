@@ -25,6 +25,8 @@ static int most_shifts(const struct tec_plan_spec *s)
 
 static struct tec_lower context_of(struct tec_plan *p, struct tec_plan_part *part)
 {
+    enum tec_round round = p->spec.round;
+    bool bf16 = p->weights->bf16, mixed = round == TEC_ROUND_MIXED;
     return (struct tec_lower){.program = &part->program,
                               .model = p->model,
                               .weights = p->weights,
@@ -42,10 +44,10 @@ static struct tec_lower context_of(struct tec_plan *p, struct tec_plan_part *par
                               .zero = p->zero,
                               .ends = p->ends,
                               .device = p->device,
-                              .round = p->weights->bf16 && p->spec.round,
-                              .spares = p->weights->bf16 && p->spec.round && p->spec.two_terms,
-                              .two_terms = p->spec.two_terms,
-                              .one_digit = p->spec.one_digit,
+                              .round = bf16 && (mixed || round == TEC_ROUND_BF16),
+                              .spares = bf16 && mixed,
+                              .two_terms = mixed || round == TEC_ROUND_BF16X2,
+                              .one_digit = round == TEC_ROUND_INT8,
                               .whole = p->spec.whole,
                               .hidden = -1,
                               .angles = -1,

@@ -120,12 +120,9 @@ struct tec_plan_spec {
     int n_batches;
     int batches[TEC_MAX_BATCHES]; /* ascending */
     int max_k;
-    bool round;       /* bf16 plans: activations that enter a GEMM are rounded as well; with
-                       * two_terms not where that costs most (spares of struct tec_lower) */
-    bool two_terms;   /* bf16 plans: a GEMM may read activations as two bf16 terms */
-    bool one_digit;   /* a GEMM with 8-bit weights reads activations in one digit of 8 bits */
-    bool interpret;   /* nothing is merged, overlaid or chained: see run/interpret.h */
-    bool taps, whole; /* for judges: keep tensors; run the last layer for all rows */
+    enum tec_round round; /* what a GEMM may read of activations; in bf16 plans, but for INT8 */
+    bool interpret;       /* nothing is merged, overlaid or chained: see run/interpret.h */
+    bool taps, whole;     /* for judges: keep tensors; run the last layer for all rows */
 };
 
 /* Bytes by purpose; `total` is what a device must have. */

@@ -17,7 +17,9 @@ enum tec_form { TEC_FORM_F32, TEC_FORM_BF16, TEC_FORM_INT8, TEC_FORM_INT4, TEC_F
  * rounds, or the head. Neither the embedding nor convolutions. */
 enum tec_quantize { TEC_QUANTIZE_NONE, TEC_QUANTIZE_INT8, TEC_QUANTIZE_INT4 };
 
-/* What products may read of activations. */
+/* What products may read of activations: all of them; as two bf16 terms; as one, but as two what
+ * queries, keys and values are made of and most of a tower (spares of struct tec_lower); as one,
+ * with what lies between products rounded, too; beside 8-bit weights one digit of 8 bits. */
 enum tec_round {
     TEC_ROUND_NONE,
     TEC_ROUND_BF16X2,

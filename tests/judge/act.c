@@ -60,8 +60,6 @@ static enum tec_status plan(struct tec_act *a, bool taps, struct tec_error *err)
                                        .n_actions = 1,
                                        .actions = {{.steps = 1}},
                                        .round = a->pi.v->round,
-                                       .two_terms = a->pi.v->two_terms,
-                                       .one_digit = a->pi.v->one_digit,
                                        .taps = taps,
                                        .whole = taps};
     const struct tec_plan_inputs in = {.spec = &spec,

@@ -91,11 +91,9 @@ static void judge_case(struct walk *w, const char *dir, FILE *out, bool text,
     struct tec_error err = {0};
     tec_arena_init(&arena, w->call->heap);
     struct tec_verify v = {.dtype = o->dtype ? "bf16" : "f32",
-                           .round = o->round == 2 || o->round == 3,
-                           .two_terms = o->round == 1 || o->round == 2,
-                           .one_digit = o->round == 4,
+                           .round = (enum tec_round)o->round,
                            .quantize = (enum tec_quantize)o->quantize,
-                           .head_int8 = o->head == 1,
+                           .quantize_head = (enum tec_quantize)o->head,
                            .root = w->call->root,
                            .adapter = o->adapter,
                            .device = w->device,
@@ -186,7 +184,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     const struct verify_options *o = call->options;
     struct walk w = {.call = call};
-    bool in_8_bits = o->round == 4, fits = in_8_bits ? o->quantize == 1 : o->dtype;
+    bool in_8_bits = o->round == TEC_ROUND_INT8;
+    bool fits = in_8_bits ? o->quantize == TEC_QUANTIZE_INT8 : o->dtype;
     if (o->certify && (o->round || o->quantize || o->head))
         return tec_fail(err, TEC_INVALID, "--%s: a certificate is of plans that do not round",
                         o->round      ? "round"

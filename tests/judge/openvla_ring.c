@@ -98,8 +98,6 @@ static enum tec_status plan(struct ring_judge *j, bool shifts, bool gathers, str
                                        .n_batches = 1,
                                        .batches = {j->stages - 1},
                                        .round = j->pi->v->round,
-                                       .two_terms = j->pi->v->two_terms,
-                                       .one_digit = j->pi->v->one_digit,
                                        .taps = true,
                                        .whole = true};
     const struct tec_plan_inputs in = {.spec = &spec,

@@ -61,8 +61,7 @@ enum tec_status tec_pi_open_beside(struct tec_pi *pi, struct tec_verify *v, cons
                                                 .device = pi->device,
                                                 .bf16 = strcmp(v->dtype, "bf16") == 0,
                                                 .quantize = v->quantize,
-                                                .quantize_head = v->head_int8 ? TEC_QUANTIZE_INT8
-                                                                              : TEC_QUANTIZE_NONE,
+                                                .quantize_head = v->quantize_head,
                                                 .language = true};
     return tec_weights_load(&pi->weights, &options, v->heap, err);
 }
@@ -153,8 +152,6 @@ enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps
         .batches = {1, request_slots},
         .max_k = new_tokens,
         .round = pi->v->round,
-        .two_terms = pi->v->two_terms,
-        .one_digit = pi->v->one_digit,
         .taps = taps,
         .whole = taps};
     const struct tec_plan_inputs in = {.spec = &spec,

@@ -14,16 +14,13 @@
 
 /* One case being judged. Owned by the caller of tec_verify_case. */
 struct tec_verify {
-    const char *dir;   /* folder of the case, without a trailing slash */
-    json_t *json;      /* its case.json, an object */
-    const char *dtype; /* "f32" or "bf16" */
-    bool round;        /* of bf16 plans: what products read is rounded, as model.round = "bf16"; */
-    bool two_terms;    /* or may be read as two terms, as "bf16x2"; both: as "mixed" */
-    bool one_digit;    /* or, of products with 8-bit weights, in 8 bits, as "int8" */
-    bool head_int8;    /* the head is in 8 bits, as model.quantize_head = "int8" */
-    enum tec_quantize quantize; /* as model.quantize says of a pipeline */
-    const char *root;           /* holds pipelines/; NULL: the current folder */
-    const char *adapter;        /* merged into the case's checkpoint; NULL: none */
+    const char *dir;      /* folder of the case, without a trailing slash */
+    json_t *json;         /* its case.json, an object */
+    const char *dtype;    /* "f32" or "bf16" */
+    enum tec_round round; /* these three as the fields of a pipeline's model */
+    enum tec_quantize quantize, quantize_head;
+    const char *root;    /* holds pipelines/; NULL: the current folder */
+    const char *adapter; /* merged into the case's checkpoint; NULL: none */
     struct tec_device_options device;
     struct tec_heap *heap;
     struct tec_arena *arena;       /* lives as long as the case */

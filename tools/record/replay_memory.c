@@ -172,9 +172,10 @@ enum tec_status tec_replay_check_stores(const struct tec_replay_source *s,
 {
     static const char front[] = "resources.", behind[] = ".store=";
     for (int i = 0; i < call->shared.set.n; i++) {
-        const char *word = call->shared.set.item[i], *name = word + sizeof front - 1;
+        const char *word = call->shared.set.item[i];
         if (strncmp(word, front, sizeof front - 1) != 0)
             continue;
+        const char *name = word + sizeof front - 1;
         size_t n = strcspn(name, ".=");
         if (strncmp(name + n, behind, sizeof behind - 1) == 0)
             TEC_TRY(check_store(s, name, n, err));

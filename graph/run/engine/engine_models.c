@@ -16,12 +16,6 @@
 
 enum { MAX_PATH = 4096 };
 
-static const struct tec_decl_model *declared(const struct tec_engine *e,
-                                             const struct tec_engine_model *m)
-{
-    return &e->options.pipeline->models[m->index];
-}
-
 static bool first(const struct tec_engine *e, const struct tec_engine_model *m)
 {
     return m == e->models;
@@ -58,7 +52,7 @@ enum tec_status tec_engine_list_models(struct tec_engine *e, struct tec_error *e
 static enum tec_status open_bare(struct tec_engine *e, struct tec_engine_model *m,
                                  struct tec_checkpoint_source *from, struct tec_error *err)
 {
-    const char *named = declared(e, m)->weights, *size = e->options.size;
+    const char *named = tec_engine_declared(e, m)->weights, *size = e->options.size;
     if (!named || (size && strcmp(size, "full") != 0) ||
         tec_find_path(&from->path, named, e->options.root, &e->arena, NULL) != TEC_OK ||
         tec_path_kind(from->path) != TEC_PATH_CHECKPOINT)
@@ -78,7 +72,7 @@ static enum tec_status open_checkpoint(struct tec_engine *e, struct tec_engine_m
                                        struct tec_error *err)
 {
     const struct tec_engine_options *o = &e->options;
-    const struct tec_decl_model *d = declared(e, m);
+    const struct tec_decl_model *d = tec_engine_declared(e, m);
     struct tec_checkpoint_source from = {.path = first(e, m) ? o->weights : NULL,
                                          .adapter = first(e, m) ? o->adapter : NULL,
                                          .hub = o->hub,
@@ -192,8 +186,9 @@ static json_t *overrides_of(const struct tec_engine *e, const struct tec_engine_
     const struct tec_pipeline *p = e->options.pipeline;
     json_t *given = json_object();
     set_slots(given, e, m);
-    if (declared(e, m)->embodiment)
-        json_object_set_new(given, "embodiment", json_string(declared(e, m)->embodiment));
+    if (tec_engine_declared(e, m)->embodiment)
+        json_object_set_new(given, "embodiment",
+                            json_string(tec_engine_declared(e, m)->embodiment));
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i];
         if (n->kind != TEC_DECL_ACTION || n->model.index != m->index || n->out.buffer < 0 ||
@@ -222,14 +217,14 @@ static enum tec_status open_model(const struct tec_engine *e, struct tec_engine_
     snprintf(root, sizeof root, "%s/pipelines/models", o->root);
     json_t *given = overrides_of(e, m);
     const struct tec_model_choice choice = {.root = root,
-                                            .arch = declared(e, m)->arch,
+                                            .arch = tec_engine_declared(e, m)->arch,
                                             .size = o->size ? o->size : "full",
                                             .overrides = given,
                                             .checkpoint = m->checkpoint};
     enum tec_status status = tec_model_open(&m->model, &choice, e->heap, err);
     json_decref(given);
     if (status == TEC_NOT_FOUND || status == TEC_IO)
-        return tec_where_context(err, status, &declared(e, m)->where_arch, "arch");
+        return tec_where_context(err, status, &tec_engine_declared(e, m)->where_arch, "arch");
     return status;
 }
 
@@ -288,10 +283,7 @@ enum tec_status tec_engine_describe_chain(struct tec_engine *e, int chain, struc
     TEC_TRY(
         tec_spec_from_pipeline(&c->spec, e->options.pipeline, chain, c->of->model, e->heap, err));
     c->spec.interpret = e->options.interpret;
-    enum tec_round round = tec_engine_round(e, c->of);
-    c->spec.round = round == TEC_ROUND_MIXED || round == TEC_ROUND_BF16;
-    c->spec.two_terms = round == TEC_ROUND_BF16X2 || round == TEC_ROUND_MIXED;
-    c->spec.one_digit = round == TEC_ROUND_INT8;
+    c->spec.round = tec_engine_round(e, c->of);
     return read_lists(e, chain, err);
 }
 

@@ -48,6 +48,13 @@ void tec_engine_close_model(struct tec_engine_model *m);
 /* Where the engine's first chain and its model are seen besides. */
 void tec_engine_show_first(struct tec_engine *e);
 
+/* What the pipeline says of a model. */
+static inline const struct tec_decl_model *tec_engine_declared(const struct tec_engine *e,
+                                                               const struct tec_engine_model *m)
+{
+    return &e->options.pipeline->models[m->index];
+}
+
 /* --- engine_rounding.c ------------------------------------------------------------------------ */
 
 /* Whether the model's weights and caches are bf16. */
