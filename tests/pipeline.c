@@ -502,6 +502,7 @@ TEST(a_store_is_a_path_as_it_stands)
         {"file:///tmp/m", "is a path and no URL"},
         {"~/robot/m", "not expanded"},
         {"$HOME/m/x", "not expanded"},
+        {"", "is empty"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char set[80];

@@ -25,6 +25,8 @@ const char *tec_pipeline_memory_of(const struct tec_pipeline *p, const struct te
  * "redis:". NULL: nothing. */
 static const char *wrong_store(const char *path)
 {
+    if (!path[0])
+        return "is a path, and this one is empty: leave it out for a memory that is not kept";
     if (strncmp(path, "file:", 5) == 0)
         return "is a path and no URL: leave out what stands before it";
     if (strstr(path, "://") || strncmp(path, "unix:", 5) == 0)

@@ -92,6 +92,9 @@ const char *tec_built_label(const struct tec_built *b, int call, const char *oth
 /* Whether a value is rounded where it is made: a product with a rounded matrix alone reads it. */
 bool tec_built_rounds(const struct tec_built *b, int call);
 
+/* Whether a tower or a projector, where activations are rounded, keeps what no activation wrote. */
+bool tec_built_spares(const struct tec_built *b);
+
 /* A convolution; `sum` is the tensor that it is added to; -1 = one of its own. */
 int tec_built_convolve(struct tec_built *b, int call, int sum);
 

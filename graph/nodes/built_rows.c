@@ -38,7 +38,7 @@ static bool is_attended(const struct tec_built *b, int at)
 /* Whether what a norm writes is rounded for the products that read it. */
 static bool rounds(const struct tec_built *b, int at)
 {
-    bool spared = b->l->spares && (b->p->tower || b->p->projects || is_attended(b, at));
+    bool spared = tec_built_spares(b) || (b->l->spares && is_attended(b, at));
     return b->l->round && tec_built_rounds(b, at) && !spared;
 }
 

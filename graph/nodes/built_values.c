@@ -126,6 +126,11 @@ bool tec_built_rounds(const struct tec_built *b, int at)
     return rounded == u->n;
 }
 
+bool tec_built_spares(const struct tec_built *b)
+{
+    return b->l->spares && (b->p->tower || b->p->projects);
+}
+
 int tec_built_value(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];

@@ -40,7 +40,8 @@ static void windows(struct tec_built *b, int at, enum tec_op_id op, int y)
                                                 .stride = c->stride,
                                                 .pad = c->pad,
                                                 .dilation = c->dilation,
-                                                .round = op == TEC_OP_unfold && b->l->round};
+                                                .round = op == TEC_OP_unfold && b->l->round &&
+                                                         !tec_built_spares(b)};
     tec_program_call(b->l->program, &call);
 }
 
