@@ -106,7 +106,9 @@ TEST(rows_without_room_for_their_terms_go_in_parts)
 }
 
 /* Without warp groups: 532 rows and 2560 columns are 5 x 20 tiles of 128 x 128, fewer than the 128
- * processors, so 64 rows by 128 columns, walking over splits; Orin's 16 have tiles enough. */
+ * processors, so 64 rows by 128 columns, walking over splits; Orin's 16 have tiles enough of 16384
+ * columns. 512 rows and 4304 columns are 136 tiles, of whose second wave 8 are left: 32 sixteenths
+ * of a wave; 272 small ones are three waves of 9. With one term these are 33. */
 TEST(other_devices_take_tiles_that_leave_no_processor_idle)
 {
     struct tec_gemm_args a = {.max_rows = 532, .n = 2560, .k = 2048};
@@ -114,8 +116,15 @@ TEST(other_devices_take_tiles_that_leave_no_processor_idle)
     REQUIRE(g.n == 1);
     CHECK(is(&g.items[0], "rows_64", 9, 20, 1));
     CHECK(g.items[0].choice.walk);
+    a.n = 16384;
     g = product(&orin, &a);
-    CHECK(is(&g.items[0], "rows_128", 5, 20, 1));
+    CHECK(is(&g.items[0], "rows_128", 5, 128, 1));
+    a = (struct tec_gemm_args){.max_rows = 512, .n = 4304, .k = 1152};
+    g = product(&ada, &a);
+    CHECK(is(&g.items[0], "rows_64", 8, 34, 1));
+    a.rounded = true;
+    g = product(&ada, &a);
+    CHECK(is(&g.items[0], "rounded_rows_128", 4, 34, 1));
 }
 
 /* 13 tiles of rows by 16 of columns on 128 processors: two waves of 512 steps and 2 around them are

@@ -225,6 +225,20 @@ static inline bool gemm_shares(enum gemm_tile_id id, const struct gemm_ask *ask,
            ceil_div(tiles, f->processors) * walk;
 }
 
+/* Whether many rows take the large tiles: they occupy the device, and their waves are done before
+ * those of small ones, which have half the rows. A wave of these takes more than half as long,
+ * since weights are read for fewer rows; with one term, whose multiplies hide less of that, more
+ * still. These numbers are estimates: none was measured. */
+enum { LARGE_WAVE = 16, SMALL_WAVE = 9, SMALL_WAVE_ROUNDED = 11 };
+static inline bool gemm_large_tiles(enum gemm_tile_id large, enum gemm_tile_id small,
+                                    const struct gemm_ask *ask, const struct tec_cuda_facts *f)
+{
+    int tiles = gemm_tile_count(large, ask->rows, ask->places);
+    int waves = ceil_div(gemm_tile_count(small, ask->rows, ask->places), f->processors);
+    int wave = gemm_tiles[small].terms == 1 ? SMALL_WAVE_ROUNDED : SMALL_WAVE;
+    return tiles >= f->processors && LARGE_WAVE * ceil_div(tiles, f->processors) <= wave * waves;
+}
+
 /* Tiles are as large as leaves no processor idle; splits become blocks with few rows, and with many
  * where tiles alone would leave half of the device idle, or take more steps. */
 static inline struct gemm_choice gemm_choose_mma(const struct gemm_ask *ask,
@@ -240,8 +254,7 @@ static inline struct gemm_choice gemm_choose_mma(const struct gemm_ask *ask,
     c.tile = gemm_few(few, ask, &c.split, f);
     if (c.tile != GEMM_NONE)
         return c;
-    if (!ask->norm && ask->rows > 64 &&
-        gemm_tile_count(large, ask->rows, ask->places) >= f->processors) {
+    if (!ask->norm && ask->rows > 64 && gemm_large_tiles(large, small, ask, f)) {
         c.tile = large;
         c.walk = c.split.count > 1;
         return c;
