@@ -63,7 +63,7 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      k,                                                                            \
      stages,                                                                       \
      (groups)*128 + 128,                                                           \
-     (stages) * (8 * (k)*32 + (terms) * (groups) * (n) * (k)*16) + 24 * (stages) + \
+     (stages) * (8 * (k)*32 + (terms) * (groups) * (n) * (k)*16 + 16 * (k) + 32) + \
          (groups) * (n)*32,                                                        \
      registers,                                                                    \
      registers,                                                                    \

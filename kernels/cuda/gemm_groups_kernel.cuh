@@ -39,12 +39,12 @@ static __device__ __forceinline__ void multiply_steps(group_sums<S::N> &c, unsig
     }
 }
 
-/* Scales of the tile's rows, by all warps. */
+/* Scales of the tile's rows, by all warps but the one that brings them. */
 template <class S>
 static __device__ __forceinline__ void measure_tile(float *scales, const struct group_front &front,
                                                     const struct group_work &work)
 {
-    enum { WARPS = S::THREADS / WARP, TOGETHER = S::N >= 4 ? 1 : 2 };
+    enum { WARPS = S::ROWS_WARP, TOGETHER = S::N >= 4 ? 1 : 2 };
     int last = min(work.live - work.first, (int)S::ROWS);
     if (front.left) {
         add_left<WARPS>(scales, front.a, front.left, work.first, last, last);
@@ -60,28 +60,61 @@ static __device__ __forceinline__ void measure_tile(float *scales, const struct 
     }
 }
 
-/* The warps behind the groups that multiply. `begun`: steps whose weights are on their way. */
+/* `begun`: steps whose weights are on their way. */
 template <class S, class Finish>
-static __device__ __forceinline__ void bring(const tec_gemm_args &a, const Finish &finish,
-                                             const struct group_front &front,
-                                             const struct group_work &work, unsigned char *shared,
-                                             const struct stage_barriers<S> &barriers, int begun)
+static __device__ __forceinline__ void
+bring_weights(const tec_gemm_args &a, const Finish &finish, const struct group_work &work,
+              unsigned char *shared, const struct stage_barriers<S> &barriers, int begun)
 {
-    int thread = (int)threadIdx.x - S::SUMMING;
-    if (thread < S::BRINGING) {
-        int fixed = front.some && front.a.fixed ? *front.a.fixed : 0;
-        const float *scales = reinterpret_cast<const float *>(shared + S::SCALES_AT);
-        struct row_bringer<S> bringer = {
-            a, front, work, scales, thread, fixed
-        };
-        bringer.run(shared, barriers);
-    } else {
-        struct weight_bringer<S> bringer(a, finish, work);
-        for (int step = begun; step < work.step; step++) {
-            barriers.wait_used(step);
-            bringer.bring(shared + step % S::STAGES * S::STAGE, barriers.weights(step), work, step);
-        }
+    struct weight_bringer<S> bringer(a, finish, work);
+    for (int step = begun; step < work.step; step++) {
+        barriers.wait_used(step);
+        bringer.bring(shared + step % S::STAGES * S::STAGE, barriers.weights(step), work, step);
     }
+}
+
+/* The steps from `step` to `stop`. */
+template <class S>
+static __device__ __forceinline__ void
+bring_rows(const tec_gemm_args &a, const struct group_front &front, const struct group_work &work,
+           unsigned char *shared, const struct stage_barriers<S> &barriers, int step, int stop)
+{
+    struct row_bringer<S> bringer(a, front, work);
+    TEC_UNROLL_BY(1)
+    for (; step < stop; step++) {
+        barriers.wait_used(step);
+        bringer.bring(shared + step % S::STAGES * S::STAGE, barriers.rows(step), work, step);
+    }
+}
+
+template <class S, bool NORM, bool ROUND, bool FIXED>
+static __device__ __forceinline__ void
+make_terms_so(const struct group_front &front, const struct group_work &work, unsigned char *shared,
+              const struct stage_barriers<S> &barriers, int fixed)
+{
+    const float *scales = reinterpret_cast<const float *>(shared + S::SCALES_AT);
+    struct term_maker<S, NORM, ROUND, FIXED> maker = {
+        front.a, work, scales, (int)threadIdx.x - S::SUMMING, fixed
+    };
+    maker.run(shared, barriers);
+}
+
+template <class S>
+static __device__ __forceinline__ void
+make_terms(const struct group_front &front, const struct group_work &work, unsigned char *shared,
+           const struct stage_barriers<S> &barriers)
+{
+    int fixed = front.some && front.a.fixed ? *front.a.fixed : 0;
+    if (!front.some)
+        make_terms_so<S, false, false, false>(front, work, shared, barriers, fixed);
+    else if (work.first < fixed && front.a.round)
+        make_terms_so<S, true, true, true>(front, work, shared, barriers, fixed);
+    else if (work.first < fixed)
+        make_terms_so<S, true, false, true>(front, work, shared, barriers, fixed);
+    else if (front.a.round)
+        make_terms_so<S, true, true, false>(front, work, shared, barriers, fixed);
+    else
+        make_terms_so<S, true, false, false>(front, work, shared, barriers, fixed);
 }
 
 /* The blocks along k that this thread block takes. */
@@ -130,32 +163,41 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
     };
     struct group_work work = own_work<S>(split);
     int part = (int)blockIdx.z;
-    bool weights = (int)threadIdx.x >= S::SUMMING + S::BRINGING;
-    int begun = start_weights<S>(a, finish, work, shared, barriers, weights);
+    int warp = (int)threadIdx.x / WARP;
+    int begun = start_weights<S>(a, finish, work, shared, barriers, warp == S::WEIGHTS_WARP);
     __syncthreads();
     wait_previous();
     release_next();
     struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
     work.live = rows.live;
     if (work.first >= rows.live) {
-        for (int step = 0; weights && step < begun; step++) /* nothing lands after the block */
+        for (int step = 0; warp == S::WEIGHTS_WARP && step < begun;
+             step++) /* nothing lands after the block */
             barrier_wait(barriers.weights(step), 0);
         return;
     }
+    int free = min(work.step, (int)S::STAGES); /* steps whose stages nobody has used yet */
+    if (warp == S::ROWS_WARP)
+        bring_rows<S>(a, front, work, shared, barriers, 0, free);
     if (front.some) {
-        measure_tile<S>(reinterpret_cast<float *>(shared + S::SCALES_AT), front, work);
+        if (warp < S::ROWS_WARP)
+            measure_tile<S>(reinterpret_cast<float *>(shared + S::SCALES_AT), front, work);
         __syncthreads();
     }
     bool summing = (int)threadIdx.x < S::SUMMING;
-    int warp = (int)threadIdx.x / WARP, mine = work.first + warp / 4 * (S::N * 8);
+    int mine = work.first + warp / 4 * (S::N * 8);
     int groups = ceil_div(rows.live - mine, 8), thread = (int)threadIdx.x;
     sums<S::M, S::N> c;
     if (summing) {
         group_sums<S::N> total;
         multiply_steps<S>(total, shared, barriers, work);
         by_panels<S::N>(c, total);
+    } else if (warp < S::WEIGHTS_WARP) {
+        make_terms<S>(front, work, shared, barriers);
+    } else if (warp == S::WEIGHTS_WARP) {
+        bring_weights<S>(a, finish, work, shared, barriers, begun);
     } else {
-        bring<S>(a, finish, front, work, shared, barriers, begun);
+        bring_rows<S>(a, front, work, shared, barriers, free, work.step);
     }
     if (split.count > 1) {
         int tile = work.tile * (int)gridDim.x + (int)blockIdx.x;

@@ -16,14 +16,18 @@ static __device__ __forceinline__ unsigned shared_address(const void *p)
     return (unsigned)__cvta_generic_to_shared(p);
 }
 
-/* 16 bytes from global to shared memory, both aligned to 16; zeros where !valid. Lands some time
- * before the wait that covers its group. */
+/* The first `bytes` of 16 from global to shared memory, both aligned to 16, and zeros behind them.
+ * Lands some time before the wait that covers its group. */
+static __device__ __forceinline__ void copy16_part_async(void *to, const void *from, int bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes)
+                 : "memory");
+}
+/* All 16; zeros where !valid. */
 static __device__ __forceinline__ void copy16_async(void *to, const void *from, bool valid)
 {
-    int n = valid ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)),
-                 "l"(from), "r"(n)
-                 : "memory");
+    copy16_part_async(to, from, valid ? 16 : 0);
 }
 static __device__ __forceinline__ void copy_commit()
 {
@@ -72,10 +76,10 @@ static __device__ __forceinline__ void mma_bf16(float c[4], const unsigned a[4],
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* c[16 x 8] += a[16 x 32] b[32 x 8], signed bytes, whole sums of 32 bits: exact while they fit, which
- * the caller sees to. Lane l holds, with g = l / 4 and t = l % 4:
- * a: rows g, g + 8 (a[0], a[1]) at k = 4t .. 4t + 3 and the same rows at k + 16 (a[2], a[3]);
- * b: k = 4t .. 4t + 3 (b[0]) and k + 16 (b[1]) of column g; c: as above. */
+/* c[16 x 8] += a[16 x 32] b[32 x 8], signed bytes, whole sums of 32 bits: exact while they fit,
+ * which the caller sees to. Lane l holds, with g = l / 4 and t = l % 4: a: rows g, g + 8 (a[0],
+ * a[1]) at k = 4t .. 4t + 3 and the same rows at k + 16 (a[2], a[3]); b: k = 4t .. 4t + 3 (b[0])
+ * and k + 16 (b[1]) of column g; c: as above. */
 static __device__ __forceinline__ void mma_s8(int c[4], const unsigned a[4], const unsigned b[2])
 {
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "

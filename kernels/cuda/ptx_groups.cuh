@@ -31,11 +31,20 @@ static __device__ __forceinline__ void barrier_arrive(barrier *b)
 {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(shared_address(b)) : "memory");
 }
-/* Arrive, and what this thread wrote to shared memory is seen by products. */
+/* One arrival of a warp, and what its lanes wrote to shared memory is seen by products. */
 static __device__ __forceinline__ void barrier_arrive_written(barrier *b)
 {
     asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
-    barrier_arrive(b);
+    __syncwarp();
+    if (threadIdx.x % WARP == 0)
+        barrier_arrive(b);
+}
+/* Arrive as soon as every copy16_async that this thread has started before has landed, what they
+ * brought is then seen by whoever waits; the thread goes on at once. */
+static __device__ __forceinline__ void barrier_arrive_copied(barrier *b)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];\n" ::"r"(shared_address(b))
+                 : "memory");
 }
 /* Arrive, with bytes of copies that this phase has to wait for. */
 static __device__ __forceinline__ void barrier_expect(barrier *b, int bytes)

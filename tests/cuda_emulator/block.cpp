@@ -94,7 +94,7 @@ static unsigned choose_lane(unsigned ready)
 static thread *choose()
 {
     while (!block.runnable && block.exited < block.threads)
-        if (!bulk_land_one() && !products_land_one())
+        if (!bulk_land_one() && !copies_land_told() && !products_land_one())
             return NULL;
     if (!block.runnable)
         return NULL;

@@ -1,6 +1,8 @@
-/* cp.async: a copy lands some time between its issue and the wait that covers its group. */
+/* cp.async: a copy lands some time between its issue and the wait that covers its group, or the
+ * moment at which nobody can go on without the barrier that is told of it. */
 #include "tests/cuda_emulator/machine.h"
 
+#include <emulated_groups.h>
 #include <stdint.h>
 #include <string.h>
 #include <vector>
@@ -11,8 +13,10 @@ enum { BYTES = 16 };
 
 struct copy {
     void *to;
-    const void *from; /* NULL: zeros */
+    const void *from;
+    int bytes; /* of 16; zeros behind them */
     int group;
+    barrier *told; /* NULL: a copy; else what arrives when those before have landed */
 };
 
 static struct {
@@ -23,10 +27,13 @@ static unsigned used; /* threads of this block that may have some */
 
 static void land(const copy &c)
 {
-    if (c.from)
-        memcpy(c.to, c.from, BYTES);
-    else
-        memset(c.to, 0, BYTES);
+    if (c.told) {
+        barrier_come(c.told, 0);
+        return;
+    }
+    memset(c.to, 0, BYTES);
+    if (c.bytes > 0)
+        memcpy(c.to, c.from, (size_t)c.bytes);
 }
 
 void copies_forget()
@@ -38,23 +45,52 @@ void copies_forget()
     used = 0;
 }
 
-void copy_issue(void *to, const void *from)
+/* This one is the latest of the running thread; it may land at once if all before it have. */
+static void begin(const copy &c)
 {
-    check_shared(to, BYTES, BYTES, "copy16_async");
-    if ((uintptr_t)from % BYTES)
-        fail("copy16_async: address %p of global memory is not a multiple of 16", from);
     unsigned t = current->number;
     used = used > t ? used : t + 1;
-    copy c = {to, from, copies[t].groups};
-    if (from) { /* the address is bad here, not where it lands */
-        (void)((const volatile uint64_t *)from)[0];
-        (void)((const volatile uint64_t *)from)[1];
-    }
-    if (schedule_order == CUDA_EMULATOR_REVERSE ||
-        (schedule_order == CUDA_EMULATOR_RANDOM && random_below(2)))
+    bool last = !c.told || copies[t].flying.empty();
+    if (last && (schedule_order == CUDA_EMULATOR_REVERSE ||
+                 (schedule_order == CUDA_EMULATOR_RANDOM && random_below(2))))
         land(c);
     else
         copies[t].flying.push_back(c);
+}
+
+void copy_issue(void *to, const void *from, int bytes)
+{
+    check_shared(to, BYTES, BYTES, "copy16_async");
+    if (bytes < 0 || bytes > BYTES)
+        fail("copy16_async: %d bytes", bytes);
+    if (bytes > 0 && (uintptr_t)from % BYTES)
+        fail("copy16_async: address %p of global memory is not a multiple of 16", from);
+    if (bytes > 0) { /* the address is bad here, not where it lands */
+        (void)((const volatile unsigned char *)from)[0];
+        (void)((const volatile unsigned char *)from)[bytes - 1];
+    }
+    begin({to, from, bytes, copies[current->number].groups, nullptr});
+}
+
+void copies_arrive(barrier *b)
+{
+    begin({nullptr, nullptr, 0, copies[current->number].groups, b});
+}
+
+bool copies_land_told()
+{
+    for (unsigned t = 0; t < used; t++) {
+        std::vector<copy> &flying = copies[t].flying;
+        for (size_t i = 0; i < flying.size(); i++)
+            if (flying[i].told) {
+                std::vector<copy> landing(flying.begin(), flying.begin() + (ptrdiff_t)i + 1);
+                flying.erase(flying.begin(), flying.begin() + (ptrdiff_t)i + 1);
+                for (const copy &c : landing)
+                    land(c);
+                return true;
+            }
+    }
+    return false;
 }
 
 void copy_close_group()

@@ -38,8 +38,10 @@ void shared_arrays_choose(const char *file);
 void shared_arrays_unset();
 bool shared_arrays_hold(const void *p, size_t size);
 
-/* copies.cpp: forget all copies of the block before. */
+/* copies.cpp: forget all copies of the block before; let those of a thread land that a barrier is
+ * told of, when nobody can go on, false: there are none. */
 void copies_forget();
+bool copies_land_told();
 
 /* block.cpp: the running thread waits until another one wakes it. */
 void thread_sleeps(const operation *what, const char *file, int line);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <emulated_thread.h>
+#include <emulated_warp.h>
 
 #define TEC_WARP_GROUPS 1
 
@@ -13,6 +14,7 @@ namespace cuda_emulator
 void barrier_make(barrier *b, int arrivals);
 void barrier_come(barrier *b, int bytes);
 void barrier_sleep(barrier *b, int parity, const char *file, int line);
+void copies_arrive(barrier *b);
 void bulk_issue(void *to, const void *from, int bytes, barrier *b);
 
 /* Products of a warp: one quarter of those of its group. */
@@ -35,9 +37,15 @@ static inline void barrier_arrive(barrier *b)
 {
     cuda_emulator::barrier_come(b, 0);
 }
-static inline void barrier_arrive_written(barrier *b)
+static inline void barrier_arrive_written(barrier *b, EMULATOR_HERE)
 {
-    cuda_emulator::barrier_come(b, 0);
+    __syncwarp(~0U, file, line);
+    if (threadIdx.x % 32 == 0)
+        cuda_emulator::barrier_come(b, 0);
+}
+static inline void barrier_arrive_copied(barrier *b)
+{
+    cuda_emulator::copies_arrive(b);
 }
 static inline void barrier_expect(barrier *b, int bytes)
 {

@@ -13,9 +13,13 @@
 #define TEC_UNROLL
 #define TEC_UNROLL_BY(n)
 
+static inline void copy16_part_async(void *to, const void *from, int bytes)
+{
+    cuda_emulator::copy_issue(to, from, bytes);
+}
 static inline void copy16_async(void *to, const void *from, bool valid)
 {
-    cuda_emulator::copy_issue(to, valid ? from : nullptr);
+    cuda_emulator::copy_issue(to, from, valid ? 16 : 0);
 }
 static inline void copy_commit()
 {

@@ -47,7 +47,7 @@ struct votes {
 votes meet_block(int vote, const char *file, int line);
 
 /* cp.async: `from` NULL brings zeros. wait: all but the latest `left` groups have landed. */
-void copy_issue(void *to, const void *from);
+void copy_issue(void *to, const void *from, int bytes);
 void copy_close_group();
 void copy_settle(int left);
 

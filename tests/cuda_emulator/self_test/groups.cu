@@ -15,6 +15,7 @@ enum mistake {
     NOT_COMMITTED,   /* the last of them */
     OTHER_OF_A_WARP, /* one warp of the group multiplies something else */
     NOT_MADE,        /* the barrier */
+    NOT_LANDED,      /* copies of threads, when the barrier is told of them */
     COPY_NOT_ALIGNED,
     MATRIX_NOT_ALIGNED
 };
@@ -71,6 +72,43 @@ template <int M> static __global__ void groups_kernel(const unsigned char *x, fl
         barrier_wait(b, M == TOO_FEW_BYTES);
 }
 
+/* Each thread brings 16 bytes, of which `bytes` come and zeros behind them, for its neighbour. */
+template <int M> static __global__ void told_kernel(const float *x, float *y, int bytes)
+{
+    wait_previous();
+    release_next();
+    TEC_SHARED(unsigned char, s);
+    barrier *b = reinterpret_cast<barrier *>(s + AT);
+    int t = (int)threadIdx.x, other = (t + 1) % GROUP;
+    if (t == 0)
+        barrier_init(b, GROUP);
+    __syncthreads();
+    copy16_part_async(s + t * 16, x + t * 4, bytes);
+    if (M == NOT_LANDED)
+        barrier_arrive(b);
+    else
+        barrier_arrive_copied(b);
+    barrier_wait(b, 0);
+    for (int i = 0; i < 4; i++)
+        y[other * 4 + i] = reinterpret_cast<float *>(s)[other * 4 + i];
+}
+
+template <int M> static bool told(bool broken)
+{
+    alignas(16) float x[GROUP * 4];
+    float y[GROUP * 4] = {};
+    for (int i = 0; i < GROUP * 4; i++)
+        x[i] = (float)(i + 1);
+    for (int bytes = 0; bytes <= 16; bytes += 4) {
+        run_kernel(broken ? told_kernel<M> : told_kernel<NONE>, dim3(1), dim3(GROUP), AT + 8,
+                   (const float *)x, (float *)y, bytes);
+        for (int i = 0; i < GROUP * 4; i++)
+            if (!(y[i] == (i % 4 * 4 < bytes ? x[i] : 0.0F)))
+                return false;
+    }
+    return true;
+}
+
 static int at(int row, int k)
 {
     return row / 8 * BLOCK + k / 8 * BLOCK / 2 + row % 8 * 8 + k % 8;
@@ -106,6 +144,7 @@ const emulator_case group_cases[] = {
     {"an operand written over", groups<WRITTEN_OVER>, BY_VALUE, ""},
     {"products in no group", groups<NOT_COMMITTED>, BY_FINDING, "products are on their way"},
     {"a warp with other products", groups<OTHER_OF_A_WARP>, BY_FINDING, "different products"},
+    {"a barrier told of copies before they land", told<NOT_LANDED>, BY_VALUE, ""},
     {"a barrier that was not made", groups<NOT_MADE>, BY_FINDING, "nobody has made"},
     {"a bulk copy from a misaligned address", groups<COPY_NOT_ALIGNED>, BY_FINDING,
      "not a multiple of 16"},
