@@ -1,5 +1,5 @@
 /* modelled.c - the model of one kernel's time. */
-#include "tools/measure/modelled.h"
+#include "tools/measure/modelled_start.h"
 
 /* --- constants -------------------------------------------------------------------------------
  *
@@ -8,15 +8,11 @@
  * measurement behind them. */
 static const double CLOCK = 1980; /* MHz */
 
-static const double START = 1.1;         /* a kernel behind one alike, overlapped */
-static const double BEHIND_OTHER = 2.4;  /* what it takes more behind another one */
-static const double LOOP_START = 1.0;    /* what it takes more where none overlap */
-static const double MEMORY_SHARE = 0.93; /* of a copy's bandwidth, reached by streams of weights */
-static const double L2_SHARE = 0.6;      /* of the L2's, reached by kernels of rows */
+static const double START = 1.1;        /* a kernel behind one alike, overlapped */
+static const double BEHIND_OTHER = 2.4; /* what it takes more behind another one */
+static const double LOOP_START = 1.0;   /* what it takes more where none overlap */
 
-/* Products by warp groups, of few rows: what a block waits for in a step; around its steps, for
- * each group of 8 rows; and for the sums of a split, with what each group of 8 rows adds. */
-static const double FEW_STEP = 0.95, FEW_AROUND = 1.6, FEW_FINISH = 0.54;
+/* The sums of a split of a product by warp groups, with what each group of 8 rows adds. */
 static const double SPLIT = 0.19, SPLIT_ROWS = 0.063;
 
 /* Of many rows: the share of the clocks that gemm_tiles.def has for a step, and what surrounds the
@@ -27,9 +23,8 @@ static const double TERMS_STEP = 0.80, WIDE_STEP = 0.96, TERMS_WAVE = 7.6, TERMS
  * what a step takes at least. Nobody measured these kernels. */
 static const double CHAIN_SHARE = 0.4, SQUARE_SHARE = 0.2, CHAIN_STEP = 0.8;
 
-/* Other products: the share of a multiprocessor's rate in a step, what a step takes at least, and
- * what surrounds them. */
-static const double MMA_SHARE = 0.75, MMA_STEP = 0.3, MMA_AROUND = 1.5;
+/* Other products: what a step takes at least, and what surrounds them. */
+static const double MMA_STEP = 0.3, MMA_AROUND = 1.5;
 
 /* Attention: a block of 64 keys with one and with two thread blocks on a multiprocessor, of 256
  * columns; what is around them; chunks into the answer, for 1024 numbers; a pass over what four
@@ -42,21 +37,6 @@ static const double FOLD = 1.4, COMBINE = 3.2, F32_SHARE = 0.125, SPLIT_NUMBER =
 static const double ROW_WAIT = 0.7;
 
 /* --- a start --------------------------------------------------------------------------------- */
-
-struct start {
-    const struct tec_peak *peak;
-    const struct tec_chip *chip;
-    const struct tec_grid *grid;
-    const struct tec_grid_work *work;
-    const struct tec_changes *changes;
-    double slower; /* than the H100's clock */
-    struct tec_grid_time time;
-};
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
 
 /* Blocks that find room on a multiprocessor at once: threads, registers, shared memory (with what
  * the system takes of it), and the kernel's own bound. */
@@ -116,17 +96,7 @@ static struct tec_cost left_cost(const struct start *s)
     return cost;
 }
 
-static double multiply_us(const struct start *s, double flop, double tflops, double share)
-{
-    return flop / (tflops * 1e6 / s->chip->processors * share);
-}
-
 /* --- products -------------------------------------------------------------------------------- */
-
-static const struct gemm_tile *tile_of(const struct start *s)
-{
-    return &gemm_tiles[s->grid->choice.tile];
-}
 
 /* A tile of warp groups for few rows, whose blocks bring their rows themselves. */
 static bool is_few(enum gemm_tile_id id)
@@ -135,14 +105,6 @@ static bool is_few(enum gemm_tile_id id)
     return
 #include "kernels/cuda/gemm_tiles.def"
         false;
-}
-
-/* Groups of 8 live rows in a full tile. */
-static double row_groups(const struct start *s)
-{
-    int64_t rows = s->work->rows < tile_of(s)->rows ? s->work->rows : tile_of(s)->rows;
-    int64_t groups = (rows + 7) / 8;
-    return (double)groups;
 }
 
 /* Blocks of 16 k that a thread block takes, as steps of its tile. */
@@ -162,8 +124,7 @@ static int steps_of(const struct start *s)
 
 static double one_few(const struct start *s, int beside)
 {
-    (void)beside;
-    return (FEW_AROUND + FEW_FINISH * row_groups(s) + FEW_STEP * steps_of(s)) * s->slower;
+    return tec_few_us(s, beside, steps_of(s));
 }
 
 static double one_terms(const struct start *s, int beside)
@@ -245,6 +206,7 @@ static double product_us(struct start *s)
     struct tec_cost moved = left_cost(s);
     double blocks = waves_of(s, one), memory = memory_us(s, &moved), sums = sums_us(s);
     blocks += front_us(s) + leaves_us(s);
+    memory += one == one_few ? tec_few_behind_us(s) : 0.0;
     part(s, blocks, one == one_few || (f32 && t->rows < 64) ? "wait" : "multiply", &most);
     part(s, memory, "memory", &most);
     part(s, sums, "sums", &most);

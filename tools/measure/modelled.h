@@ -22,10 +22,12 @@ const struct tec_chip *tec_chip_of(const struct tec_peak *peak);
 /* What launchers would decide by on such a device. */
 struct tec_cuda_facts tec_chip_facts(const struct tec_chip *chip);
 
-/* Changes of kernels that are planned, not made: what they would do to a time. */
+/* Changes of kernels that are planned, not made: what they would do to a time. And whether those
+ * that were made are taken back: constants were fitted to kernels as an H100 measured them. */
 struct tec_changes {
     bool shared_sums;  /* the blocks of a split product add its sums together, each a part */
     bool loop_overlap; /* kernels overlap in the body of a loop, too */
+    bool as_measured;  /* kernels are those of November 2026 */
 };
 
 /* What a start works on. */
@@ -59,7 +61,7 @@ struct tec_modelled_kernel {
     struct tec_grid grid; /* of the first one */
     struct tec_grid_time time;
     int64_t calls;
-    double us, changed_us; /* of all; with every change of struct tec_changes */
+    double us, changed_us; /* of all; with every planned change of struct tec_changes */
 };
 
 /* Sums of a part, by stage and, last, of all; kernels in the order of their first start. */
