@@ -99,6 +99,7 @@ static bool report_bf16(const struct reporter *to, const struct gemm_ask *ask,
     set_tile(&g, id, ask->rows, ask->places);
     if (!g.choice.walk)
         g.blocks[2] = (unsigned)g.choice.split.count;
+    g.cluster = (unsigned)gemm_cluster(&g.choice, to->facts);
     if (ask->norm)
         g.registers = t->normed;
     if (ask->norm && !to->facts->groups)

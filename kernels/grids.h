@@ -16,6 +16,7 @@ struct tec_grid {
     const void *args;          /* of that command */
     const char *what;          /* the tile, or the part of the work; NULL: there is one kernel */
     unsigned blocks[3];        /* along x, y and z */
+    unsigned cluster;          /* blocks along z that run at the same time; 0, 1: each by itself */
     int threads;               /* of a block */
     size_t shared;             /* bytes of a block that the launcher asks for */
     size_t fixed_shared;       /* bytes that the kernel has besides */

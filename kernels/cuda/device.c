@@ -185,6 +185,8 @@ static cudaError_t make_stream(struct tec_gpu *gpu, struct tec_gpu_stream *s, in
     s->launch.capability = capability;
     set_overlap(s, capability);
     s->launch.groups = tec_cuda_groups(capability);
+    /* a share of the device may have less room */
+    s->launch.clusters = gpu->green && s == &gpu->streams[TEC_STREAM_BESIDE] ? 0 : gpu->clusters;
     s->launch.partials_size = TEC_CUDA_PARTIALS;
     return error != cudaSuccess
                ? error
@@ -250,6 +252,8 @@ static enum tec_status open_gpu(struct tec_gpu *gpu, const struct tec_device_opt
     if (error == cudaSuccess)
         error = capability_of(options->index, &capability);
     snprintf(gpu->computes, sizeof gpu->computes, "sm_%d", capability);
+    if (error == cudaSuccess)
+        gpu->clusters = tec_gpu_clusters(capability);
     gpu->n_streams = options->beside > 0 ? 2 : 1;
     const char *what = "opening the device";
     if (error == cudaSuccess && gpu->n_streams == 2 && tec_gpu_green_wanted()) {

@@ -345,6 +345,19 @@ static inline struct gemm_choice gemm_choose(const struct gemm_ask *ask,
     return f->groups ? gemm_choose_groups(ask, f) : gemm_choose_mma(ask, f);
 }
 
+/* Blocks of a cluster: those of a tile's splits, which then add their sums together, a part each;
+ * 1: the last of them adds all (gemm_split.cuh). They have to wait for one another, which of few
+ * rows or two splits takes longer than all of the adding: by a model (doc/roofline.md), none of it
+ * was measured. */
+enum { SHARED_ROWS = 32, SHARED_SPLITS = 3 };
+static inline int gemm_cluster(const struct gemm_choice *c, const struct tec_cuda_facts *f)
+{
+    int n = c->split.count;
+    bool many = c->tile == GEMM_groups_32 || c->tile == GEMM_groups_64;
+    bool room = n <= TEC_CUDA_CLUSTER && f->clusters >> n & 1U;
+    return many && n >= SHARED_SPLITS && room ? n : 1;
+}
+
 /* --- other weights --------------------------------------------------------------------------- */
 
 static inline enum gemm_tile_id int4_choose(int n, int rows, const struct tec_cuda_facts *f)

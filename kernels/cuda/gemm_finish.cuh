@@ -131,6 +131,7 @@ static __device__ __forceinline__ void halves_of(const Finish &finish, const sum
 /* All panels in their order. */
 template <class Then> struct single_finish {
     enum : bool { PAIRS = false, WIDE = Then::WIDE, MIDDLE = Then::MIDDLE };
+    enum : int { TOGETHER = Then::TOGETHER };
     struct tec_gemm_args a;
     Then then;
 
@@ -177,6 +178,7 @@ template <class Then> struct single_finish {
 /* Panels in pairs: Then has pairs() and panel(pair, 0 or 1), and gets the column of the first. */
 template <class Then> struct pair_finish {
     enum : bool { PAIRS = true, WIDE = Then::WIDE, MIDDLE = Then::MIDDLE };
+    enum : int { TOGETHER = Then::TOGETHER };
     struct tec_gemm_args a;
     Then then;
 

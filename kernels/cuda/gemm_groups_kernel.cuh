@@ -150,6 +150,40 @@ start_weights(const tec_gemm_args &a, const Finish &finish, const struct group_w
     return begun;
 }
 
+/* The panels whose sums a thread has. */
+template <class S, class Finish>
+static __device__ __forceinline__ void take_panels(int (&taken)[S::M], const Finish &finish)
+{
+    int first = (int)blockIdx.y * S::PANELS + (int)threadIdx.x / WARP % 4 * S::M;
+    TEC_UNROLL
+    for (int i = 0; i < S::M; i++)
+        taken[i] = finish.panel(first + i);
+}
+
+/* The rows of a tile whose splits are a cluster, shared by its blocks: of the groups of 8 that a
+ * warp has, every count-th one, from sums to stores. The hardware starts the blocks of a cluster at
+ * the same time or not at all, and they wait for one another here alone: each comes here whatever
+ * the others do, for whether a tile's rows live is the same in all of them. */
+template <class S, class Finish>
+static __device__ __forceinline__ void
+finish_together(const Finish &finish, const struct exchange &exchange, int count,
+                const struct group_work &work, struct rows rows)
+{
+    meet_cluster();
+    int thread = (int)threadIdx.x, tile = work.tile * (int)gridDim.x + (int)blockIdx.x;
+    int mine = work.first + thread / (4 * WARP) * (S::N * 8), taken[S::M];
+    if (thread >= S::SUMMING)
+        return;
+    take_panels<S>(taken, finish);
+    int groups = min(ceil_div(rows.live - mine, 8), (int)S::N);
+    for (int j = (int)blockIdx.z; j < groups; j += count) {
+        sums<S::M, 1> c;
+        add_group<S::M, S::N, S::SUMMING, 4 * Finish::TOGETHER>(c, exchange, tile, count, j,
+                                                                thread);
+        finish.run(c, taken, mine + j * 8, rows);
+    }
+}
+
 /* A block's work. Blocks: rows (those that share weights run together), columns, splits. */
 template <class S, class Finish>
 static __device__ __forceinline__ void
@@ -199,11 +233,15 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
     } else {
         bring_rows<S>(a, front, work, shared, barriers, free, work.step);
     }
+    int tile = work.tile * (int)gridDim.x + (int)blockIdx.x;
     if (split.count > 1) {
-        int tile = work.tile * (int)gridDim.x + (int)blockIdx.x;
         if (summing)
             leave_sums<S::M, S::N, S::SUMMING>(c, exchange, tile * split.count + part, groups,
                                                thread);
+        if (S::ROWS >= SHARED_ROWS && cluster_blocks() > 1) {
+            finish_together<S>(finish, exchange, split.count, work, rows);
+            return;
+        }
         if (!arrive_last(exchange.tickets + tile, split.count))
             return;
         if (summing)
@@ -212,9 +250,7 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
     if (!summing)
         return;
     int taken[S::M];
-    TEC_UNROLL
-    for (int i = 0; i < S::M; i++)
-        taken[i] = finish.panel(work.tile * S::PANELS + warp % 4 * S::M + i);
+    take_panels<S>(taken, finish);
     finish.run(c, taken, mine, rows);
 }
 
@@ -240,13 +276,15 @@ static __global__ void __launch_bounds__(S::THREADS, 2)
 template <class Finish> struct group_product : product<Finish> {
     struct group_front front;
 
-    template <class S> bool start() const
+    template <class S> bool start(const struct gemm_choice &c) const
     {
         struct tec_cuda_launch *launch = this->launch;
+        struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
         struct exchange exchange = {reinterpret_cast<float4 *>(launch->partials), launch->tickets};
         dim3 blocks = this->template grid<S>(), threads(S::THREADS);
-        tec_cuda_start(launch, gemm_groups_kernel<S, Finish>, blocks, threads, S::SHARED, *this->a,
-                       this->finish, front, this->split, exchange);
+        tec_cuda_start_clusters(launch, gemm_groups_kernel<S, Finish>, blocks, threads, S::SHARED,
+                                gemm_cluster(&c, &facts), *this->a, this->finish, front,
+                                this->split, exchange);
         return true;
     }
     /* Rows base .. base + count - 1, whose terms are there. */
@@ -297,16 +335,16 @@ template <class Finish> struct group_product : product<Finish> {
     {
         if constexpr (FEW) {
             if (c.tile == GEMM_groups_8)
-                return start<groups_8>();
+                return start<groups_8>(c);
             if (c.tile == GEMM_groups_16)
-                return start<groups_16>();
+                return start<groups_16>(c);
         }
         if constexpr (FEW && Finish::MIDDLE)
             if (c.tile == GEMM_groups_32)
-                return start<groups_32>();
+                return start<groups_32>(c);
         if constexpr (Finish::MIDDLE)
             if (c.tile == GEMM_groups_64)
-                return start<groups_64>();
+                return start<groups_64>(c);
         if (gemm_tiles[c.tile].terms != 0 || c.tile == GEMM_NONE)
             return false;
         return ask.rounded ? start_many<1>(ask) : start_many<2>(ask);

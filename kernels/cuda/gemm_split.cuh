@@ -2,9 +2,10 @@
  *
  * k is cut in splits that depend on the matrix (n, k) alone (gemm_choice.h). The sum of a split
  * begins at zero and runs in the order of k; sums of splits are added in their order. Who does it
- * is free: a block for each split, the last of which to arrive adds them up, or one block that
- * walks over all of them with a running total in registers. The bytes are the same, so the choice
- * may follow the number of rows and the device. */
+ * is free: a block for each split, the last of which to arrive adds them up, or which, where they
+ * run at the same time, add a part of the rows each; or one block that walks over all of them with
+ * a running total in registers. The bytes are the same, so the choice may follow the number of rows
+ * and the device. */
 #pragma once
 
 #include "kernels/cuda/gemm_choice.h"
@@ -99,6 +100,37 @@ static __device__ __forceinline__ void add_sums(sums<M, N> &c, const struct exch
                 c[i][j][1] = s ? c[i][j][1] + v.y : v.y;
                 c[i][j][2] = s ? c[i][j][2] + v.z : v.z;
                 c[i][j][3] = s ? c[i][j][3] + v.w : v.w;
+            }
+        }
+    }
+}
+
+/* c = the sums of all splits of a tile, in their order, of group `group` of 8 rows; TOGETHER splits
+ * are on their way at once. */
+template <int M, int N, int THREADS, int TOGETHER>
+static __device__ __forceinline__ void add_group(sums<M, 1> &c, const struct exchange &e, int tile,
+                                                 int count, int group, int thread)
+{
+    const float4 *from = e.sums + (size_t)tile * (size_t)count * (M * N * THREADS) + thread;
+    for (int s = 0; s < count; s += TOGETHER) {
+        float4 v[TOGETHER][M];
+        TEC_UNROLL
+        for (int t = 0; t < TOGETHER; t++) {
+            TEC_UNROLL
+            for (int i = 0; i < M; i++)
+                if (s + t < count)
+                    v[t][i] = load_far(&from[(((s + t) * M + i) * N + group) * THREADS]);
+        }
+        TEC_UNROLL
+        for (int t = 0; t < TOGETHER; t++) {
+            TEC_UNROLL
+            for (int i = 0; i < M; i++) {
+                if (s + t >= count)
+                    continue;
+                c[i][0][0] = s + t ? c[i][0][0] + v[t][i].x : v[t][i].x;
+                c[i][0][1] = s + t ? c[i][0][1] + v[t][i].y : v[t][i].y;
+                c[i][0][2] = s + t ? c[i][0][2] + v[t][i].z : v[t][i].z;
+                c[i][0][3] = s + t ? c[i][0][3] + v[t][i].w : v[t][i].w;
             }
         }
     }

@@ -44,6 +44,7 @@ struct tec_gpu {
     bool branches;
     struct tec_gpu_green *green; /* the second stream's share of the multiprocessors; NULL: all */
     int n_streams, index;
+    unsigned clusters;     /* tec_gpu_clusters */
     struct tec_team *team; /* NULL: one stream. Its second lane drives the other */
     void (*work)(void *user);
     void *user;
@@ -77,6 +78,10 @@ cudaError_t tec_gpu_branch_join(struct tec_gpu_branch *branch, struct tec_gpu_st
 
 /* Until everything on the stream has ended, by asking again and again; false: it has failed. */
 bool tec_gpu_drain(struct tec_gpu *gpu, struct tec_gpu_stream *s, const char *what);
+
+/* clusters.c: bit n is set if clusters of n blocks find room for products whose splits they have; a
+ * call that fails finds none. TECTUM_CUDA_CLUSTERS=0 in the environment: there are none. */
+unsigned tec_gpu_clusters(int capability);
 
 #if CUDART_VERSION < 12050 /* a toolkit of before asks for functions of its own version */
 #define cudaGetDriverEntryPointByVersion(name, f, version, flags, found) \

@@ -29,6 +29,7 @@ struct tec_cuda_launch {
     int processors;       /* multiprocessors */
     bool overlap;         /* kernels may begin before the one in front has ended: lang.cuh */
     bool groups;          /* products by warp groups: on 9.0, where there is code for sm_90a */
+    unsigned clusters;    /* bit n: n blocks of such a product run at the same time (clusters.c) */
     bool first;           /* no kernel is in front of the next one; start clears it */
     float *partials;      /* device memory for partial sums, one user at a time in stream order */
     size_t partials_size; /* bytes */
@@ -51,12 +52,16 @@ static inline struct tec_cuda_facts tec_cuda_facts_of(const struct tec_cuda_laun
     struct tec_cuda_facts f = {
         launch->capability, launch->processors,
         launch->groups,     launch->partials && launch->tickets ? launch->partials_size : 0,
-        launch->terms_size, launch->squares ? launch->squares_size : 0};
+        launch->terms_size, launch->squares ? launch->squares_size : 0,
+        launch->clusters};
     return f;
 }
 
 /* Whether a device of this compute capability multiplies by warp groups. */
 bool tec_cuda_groups(int capability);
+/* A kernel that takes as much of a multiprocessor as any whose splits may be a cluster: those of
+ * gemm_tiles[GEMM_groups_64]. Not called where there are no such products. */
+const void *tec_cuda_cluster_kernel(void);
 
 #define KERNEL(name, args) \
     void tec_cuda_##name(const struct tec_##args##_args *a, struct tec_cuda_launch *launch);

@@ -1,5 +1,5 @@
-/* ptx_groups.cuh - instructions of sm_90a: barriers in shared memory, bulk copies, products by
- * groups of four warps; for nvcc. As the PTX manual has them.
+/* ptx_groups.cuh - instructions of sm_90a: barriers in shared memory, bulk copies, clusters,
+ * products by groups of four warps; for nvcc. As the PTX manual has them.
  *
  * A barrier counts arrivals and bytes of copies on their way; when both are complete its phase
  * ends and the next one begins. Phases are told apart by their parity: the first has 0. */
@@ -75,6 +75,22 @@ static __device__ __forceinline__ void copy_bulk(void *to, const void *from, int
                  "[%0], [%1], %2, [%3];\n" ::"r"(shared_address(to)),
                  "l"(from), "r"(bytes), "r"(shared_address(b))
                  : "memory");
+}
+
+/* Blocks along z that run at the same time as this one, itself included. */
+static __device__ __forceinline__ int cluster_blocks()
+{
+    int n;
+    asm("mov.u32 %0, %%cluster_nctaid.z;\n" : "=r"(n));
+    return n;
+}
+/* All threads of the blocks of a cluster that have not ended meet; what each wrote before, to
+ * global memory too, the others see behind it. By whole warps. */
+static __device__ __forceinline__ void meet_cluster()
+{
+    __syncwarp();
+    asm volatile("barrier.cluster.arrive.release.aligned;\n" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;\n" ::: "memory");
 }
 
 /* A matrix in shared memory, made of blocks of 8 rows x 8 k: 128 bytes in one piece, row-major.

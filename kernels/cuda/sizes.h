@@ -21,6 +21,13 @@ enum {
     TEC_CUDA_SQUARES = 256 << 10 /* 64 rows of 16384 columns */
 };
 
+/* Blocks of a cluster: as many as every device that has clusters allows, and the most of any. */
+enum {
+    TEC_CUDA_PORTABLE = 8,
+    TEC_CUDA_CLUSTER = 16,
+    TEC_CUDA_CLUSTERS = 0x1fffe /* of tec_cuda_facts: every size finds room, as on a whole H100 */
+};
+
 /* What of a device, and of the memory that its kernels share, a choice depends on. */
 struct tec_cuda_facts {
     int capability;       /* 10 * major + minor */
@@ -29,6 +36,7 @@ struct tec_cuda_facts {
     size_t partials_size; /* bytes for partial sums; 0: there is no such memory */
     size_t terms_size;    /* bytes for the terms of rows */
     size_t squares_size;  /* bytes for sums of squares */
+    unsigned clusters;    /* bit n: clusters of n blocks of products by warp groups find room */
 };
 
 static TEC_ANYWHERE inline int ceil_div(int a, int b)

@@ -156,7 +156,7 @@ static void count_start(void *user, const struct tec_grid *grid)
 /* The kernels that kernels/grids.h says a capture starts. */
 static int told_of(const struct tec_capture *c)
 {
-    const struct tec_cuda_facts facts = {89, 132, false, TEC_CUDA_PARTIALS, 0, TEC_CUDA_SQUARES};
+    const struct tec_cuda_facts facts = {89, 132, false, TEC_CUDA_PARTIALS, 0, TEC_CUDA_SQUARES, 0};
     int starts = 0;
     for (int i = 0; i < tec_capture_commands(c);)
         i += tec_grids_at(c, i, &facts, count_start, &starts);

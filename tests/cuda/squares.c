@@ -174,7 +174,8 @@ static void run(int capability, enum list list, bool passes, struct outcome *o)
                                          capability == 90,
                                          TEC_CUDA_PARTIALS,
                                          capability == 90 ? TEC_CUDA_TERMS : 0,
-                                         TEC_CUDA_SQUARES};
+                                         TEC_CUDA_SQUARES,
+                                         capability == 90 ? TEC_CUDA_CLUSTERS : 0};
     static float values[MOST];
     struct tec_replay replay = {0};
     struct tec_capture *c = NULL;

@@ -111,7 +111,7 @@ static void count_start(void *user, const struct tec_grid *grid)
 static struct told told_of(const struct tec_capture *c)
 {
     const struct tec_cuda_facts facts = {
-        90, 132, true, TEC_CUDA_PARTIALS, TEC_CUDA_TERMS, TEC_CUDA_SQUARES};
+        90, 132, true, TEC_CUDA_PARTIALS, TEC_CUDA_TERMS, TEC_CUDA_SQUARES, TEC_CUDA_CLUSTERS};
     struct told told = {0, 0};
     for (int i = 0; i < tec_capture_commands(c);)
         i += tec_grids_at(c, i, &facts, count_start, &told);

@@ -5,6 +5,7 @@
 #include <emulated_groups.h>
 #include <stdint.h>
 #include <string.h>
+#include <utility>
 #include <vector>
 
 namespace cuda_emulator
@@ -33,6 +34,17 @@ struct bulk {
 
 static std::vector<state_of_barrier> barriers;
 static std::vector<bulk> flying; /* oldest first */
+
+static struct {
+    std::vector<state_of_barrier> barriers;
+    std::vector<bulk> flying;
+} aside[MAX_CLUSTER];
+
+void barriers_swap(unsigned place)
+{
+    std::swap(barriers, aside[place].barriers);
+    std::swap(flying, aside[place].flying);
+}
 
 void barriers_forget()
 {

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <utility>
 
 namespace cuda_emulator
 {
@@ -25,21 +26,37 @@ static thread threads[MAX_THREADS];
 static warp warps[MAX_WARPS];
 static const std::function<void()> *kernel;
 
-static struct {
+struct meeting {
+    const char *name;
+    unsigned arrived; /* from: */
+    const char *file;
+    int line;
+};
+
+struct block_state {
     unsigned threads, exited;
     unsigned runnable; /* mask of warps with ready lanes */
     unsigned warp;     /* the one that runs */
     unsigned patience; /* RANDOM: turns before another warp runs */
     bool released;     /* release_next() was called */
-    unsigned arrived;  /* at __syncthreads, from: */
-    const char *file;
-    int line;
+    meeting threads_meet, cluster_meets;
     votes cast, result;
-} block;
+};
+static block_state block;
 
 static fiber fibers[MAX_THREADS];
 static fiber *idle[MAX_THREADS]; /* begun, without a thread */
 static unsigned begun, n_idle;
+
+/* The blocks of a cluster that do not run, by their place in it. */
+static struct {
+    thread threads[MAX_THREADS];
+    warp warps[MAX_WARPS];
+    block_state block;
+    fiber fibers[MAX_THREADS];
+    fiber *idle[MAX_THREADS];
+    unsigned begun, n_idle;
+} aside[MAX_CLUSTER];
 
 void fail(const char *format, ...)
 {
@@ -190,14 +207,25 @@ static void run_threads()
     }
 }
 
-/* The running thread waits: others run. */
+/* The running thread waits: others run, or other blocks of the cluster. */
 static void wait()
 {
     thread *self = current, *next = choose();
+    if (!next && block.cluster_meets.arrived == block.threads) {
+        fiber_change(self->fiber, &host);
+        return;
+    }
     if (!next)
         stuck();
     if (next != self)
         change_to(next, self->fiber);
+}
+
+/* Not all of the block come to where the others wait for one another. */
+static void check_meeting(const meeting &m)
+{
+    if (m.arrived)
+        fail("ends, while %u threads wait in %s at %s:%d", m.arrived, m.name, base(m.file), m.line);
 }
 
 static void thread_ends()
@@ -213,9 +241,8 @@ static void thread_ends()
         if (at->lanes & bit)
             fail("ends, while %s at %s:%d waits for it", at->what->name, base(at->file), at->line);
     }
-    if (block.arrived)
-        fail("ends, while %u threads wait in __syncthreads at %s:%d", block.arrived,
-             base(block.file), block.line);
+    check_meeting(block.threads_meet);
+    check_meeting(block.cluster_meets);
     if (!t->waited)
         fail("ends without wait_previous()");
     if (block.exited == block.threads && bulk_flies())
@@ -307,30 +334,47 @@ void meet(const operation *what, unsigned lanes, void *deposit, const char *file
     wait();
 }
 
-votes meet_block(int vote, const char *file, int line)
+/* The running thread comes to a meeting; true: it is the last one. */
+static bool arrive(meeting &m, const char *name, const char *file, int line)
 {
     if (block.exited)
-        fail("__syncthreads at %s:%d, after %u threads of the block have ended", base(file), line,
+        fail("%s at %s:%d, after %u threads of the block have ended", name, base(file), line,
              block.exited);
-    if (!block.arrived) {
-        block.file = file;
-        block.line = line;
+    if (!m.arrived)
+        m = {name, 0, file, line};
+    else if (m.line != line)
+        fail("%s at %s:%d meets %s at %s:%d", name, base(file), line, name, base(m.file), m.line);
+    not_ready(current);
+    return ++m.arrived == block.threads;
+}
+
+static void all_go_on(meeting &m)
+{
+    m.arrived = 0;
+    for (unsigned w = 0; w * WARP_LANES < block.threads; w++)
+        set_ready(w, warps[w].exists);
+}
+
+votes meet_block(int vote, const char *file, int line)
+{
+    if (!block.threads_meet.arrived)
         block.cast = {0, 1, 0};
-    } else if (block.line != line)
-        fail("__syncthreads at %s:%d meets __syncthreads at %s:%d", base(file), line,
-             base(block.file), block.line);
+    bool last = arrive(block.threads_meet, "__syncthreads", file, line);
     block.cast.count += vote != 0;
     block.cast.all &= vote != 0;
     block.cast.any |= vote != 0;
-    not_ready(current);
-    if (++block.arrived == block.threads) {
-        block.arrived = 0;
+    if (last) {
         block.result = block.cast;
-        for (unsigned w = 0; w * WARP_LANES < block.threads; w++)
-            set_ready(w, warps[w].exists);
+        all_go_on(block.threads_meet);
     }
     wait();
     return block.result;
+}
+
+void meet_cluster(const char *file, int line)
+{
+    arrive(block.cluster_meets, "meet_cluster", file, line);
+    wait();
 }
 
 void previous_awaited()
@@ -361,10 +405,11 @@ void block_shape(dim3 size)
     }
 }
 
-void block_run(const std::function<void()> &body)
+bool block_run(const std::function<void()> &body)
 {
     kernel = &body;
-    block.exited = block.arrived = block.runnable = 0;
+    block.exited = block.runnable = 0;
+    block.threads_meet.arrived = block.cluster_meets.arrived = 0;
     block.released = false;
     block.warp = block.patience = 0;
     for (unsigned i = 0; i < block.threads; i++) {
@@ -380,5 +425,32 @@ void block_run(const std::function<void()> &body)
     block.warp = choose_warp(block.runnable);
     work.threads += block.threads;
     change_to(choose(), &host);
+    return block.cluster_meets.arrived > 0;
+}
+
+bool block_go_on()
+{
+    all_go_on(block.cluster_meets);
+    block.warp = choose_warp(block.runnable);
+    change_to(choose(), &host);
+    return block.cluster_meets.arrived > 0;
+}
+
+void block_swap(unsigned place)
+{
+    auto &other = aside[place];
+    std::swap(threads, other.threads);
+    std::swap(warps, other.warps);
+    std::swap(block, other.block);
+    std::swap(fibers, other.fibers);
+    std::swap(idle, other.idle);
+    std::swap(begun, other.begun);
+    std::swap(n_idle, other.n_idle);
+}
+
+void blocks_drop()
+{
+    for (auto &other : aside)
+        other.begun = other.n_idle = 0;
 }
 } // namespace cuda_emulator

@@ -2,6 +2,7 @@
  * moment at which nobody can go on without the barrier that is told of it. */
 #include "tests/cuda_emulator/machine.h"
 
+#include <algorithm>
 #include <emulated_groups.h>
 #include <stdint.h>
 #include <string.h>
@@ -24,6 +25,18 @@ static struct {
     int groups;               /* closed so far */
 } copies[MAX_THREADS];
 static unsigned used; /* threads of this block that may have some */
+
+static struct {
+    decltype(copies) of;
+    unsigned used;
+} aside[MAX_CLUSTER];
+
+void copies_swap(unsigned place)
+{
+    unsigned most = used > aside[place].used ? used : aside[place].used;
+    std::swap_ranges(copies, copies + most, aside[place].of);
+    std::swap(used, aside[place].used);
+}
 
 static void land(const copy &c)
 {

@@ -1,10 +1,12 @@
 /* A grid: limits of the machine, shared memory, the order of blocks, findings. */
 #include "tests/cuda_emulator/machine.h"
 
+#include <algorithm>
 #include <mutex>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <vector>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -28,6 +30,7 @@ bool dropped;
 struct cuda_emulator_work work;
 uint3 block_index;
 dim3 grid_size;
+unsigned cluster_size;
 unsigned char *shared_memory;
 
 alignas(128) static unsigned char arena[SHARED_LIMIT + FENCE];
@@ -114,7 +117,7 @@ static void check_fence() /* the write itself was found */
 }
 #endif
 
-static bool fits(dim3 grid, dim3 block, size_t shared)
+static bool fits(dim3 grid, dim3 block, size_t shared, unsigned cluster)
 {
     const char *what = NULL;
     if (grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.x > 0x7fffffffU || grid.y > 65535 ||
@@ -125,6 +128,8 @@ static bool fits(dim3 grid, dim3 block, size_t shared)
         what = "a block has 1 .. 1024 threads, at most 64 in z";
     else if (shared > SHARED_LIMIT)
         what = "a block has at most 232448 bytes of shared memory";
+    else if (cluster < 1 || cluster > MAX_CLUSTER || grid.z % cluster)
+        what = "a cluster has 1 .. 16 blocks, and a grid is whole clusters along z";
     if (!what)
         return true;
     char line[600];
@@ -163,39 +168,87 @@ static visit choose_visit(uint64_t count)
     return v;
 }
 
-static void run_blocks(const std::function<void()> &body)
+/* The state of a block that waits is aside while others of its cluster run. */
+static void swap_block(unsigned place)
 {
-    uint64_t count = (uint64_t)grid_size.x * grid_size.y * grid_size.z;
+    static std::vector<unsigned char> aside[MAX_CLUSTER];
+    if (cluster_size == 1)
+        return;
+    aside[place].resize(SHARED_LIMIT);
+    std::swap_ranges(arena, arena + shared_size, aside[place].data());
+    shared_arrays_swap(place);
+    copies_swap(place);
+    barriers_swap(place);
+    products_swap(place);
+    block_swap(place);
+}
+
+/* A block from its beginning; true: it waits for the others of its cluster. */
+static bool begin_block(dim3 size, const std::function<void()> &body)
+{
+    if (cluster_size > 1)
+        block_shape(size);
+    unset_shared();
+    copies_forget();
+    barriers_forget();
+    products_forget();
+    return block_run(body);
+}
+
+/* Blocks of a cluster, whose first is block_index, in an order by the schedule: each as far as it
+ * goes alone, again and again until all have ended. */
+static void run_cluster(dim3 size, const std::function<void()> &body)
+{
+    bool waits[MAX_CLUSTER] = {}, fresh = true, more = true;
+    unsigned first = block_index.z;
+    for (; more && !dropped; fresh = false) {
+        visit v = choose_visit(cluster_size);
+        uint64_t at = v.first;
+        more = false;
+        for (unsigned i = 0; i < cluster_size && !dropped; i++, at = (at + v.step) % cluster_size) {
+            if (!fresh && !waits[at])
+                continue;
+            block_index.z = first + (unsigned)at;
+            swap_block((unsigned)at);
+            waits[at] = fresh ? begin_block(size, body) : block_go_on();
+            if (!dropped && !waits[at])
+                check_fence();
+            swap_block((unsigned)at);
+            more = more || waits[at];
+        }
+    }
+}
+
+static void run_blocks(dim3 size, const std::function<void()> &body)
+{
+    uint64_t count = (uint64_t)grid_size.x * grid_size.y * (grid_size.z / cluster_size);
     visit v = choose_visit(count);
     uint64_t at = v.first;
     for (uint64_t i = 0; i < count && !dropped; i++, at = (at + v.step) % count) {
         block_index.x = (unsigned)(at % grid_size.x);
         block_index.y = (unsigned)(at / grid_size.x % grid_size.y);
-        block_index.z = (unsigned)(at / grid_size.x / grid_size.y);
-        unset_shared();
-        copies_forget();
-        barriers_forget();
-        products_forget();
-        block_run(body);
-        if (!dropped)
-            check_fence();
+        block_index.z = (unsigned)(at / grid_size.x / grid_size.y) * cluster_size;
+        run_cluster(size, body);
     }
+    if (dropped)
+        blocks_drop();
 }
 
-void run_grid(const char *name, dim3 grid, dim3 block, size_t shared,
+void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, unsigned cluster,
               const std::function<void()> &body)
 {
     std::lock_guard<std::mutex> guard(turn);
     running = name;
     host = fiber();
     dropped = false;
-    if (fits(grid, block, shared)) {
+    if (fits(grid, block, shared, cluster)) {
         grid_size = grid;
+        cluster_size = cluster;
         work.grids++;
         shared_arrays_choose(file_of_kernel(name));
         block_shape(block);
         fence_shared(shared);
-        run_blocks(body);
+        run_blocks(block, body);
     }
     running = "no kernel";
 }

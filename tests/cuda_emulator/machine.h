@@ -9,7 +9,12 @@
 
 namespace cuda_emulator
 {
-enum { WARP_LANES = 32, MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / WARP_LANES };
+enum {
+    WARP_LANES = 32,
+    MAX_THREADS = 1024,
+    MAX_WARPS = MAX_THREADS / WARP_LANES,
+    MAX_CLUSTER = 16 /* blocks */
+};
 
 extern cuda_emulator_order schedule_order;
 extern fiber host;   /* where run_grid was called */
@@ -22,9 +27,22 @@ unsigned random_below(unsigned n); /* by the schedule's seed */
 void report(const char *line);
 const char *kernel_name();
 
-/* block.cpp: threads of the grid's blocks; then one block from its first thread to its last. */
+/* block.cpp: threads of the grid's blocks; then one block from its first thread to its last, or to
+ * where it waits for the others of its cluster (true), from which it goes on when they are there.
+ */
 void block_shape(dim3 block);
-void block_run(const std::function<void()> &body);
+bool block_run(const std::function<void()> &body);
+bool block_go_on();
+
+/* In each part: the running block's state changes places with what is aside for a block of the
+ * cluster. */
+void block_swap(unsigned place);
+void copies_swap(unsigned place);
+void barriers_swap(unsigned place);
+void products_swap(unsigned place);
+void shared_arrays_swap(unsigned place);
+/* Blocks that wait in a cluster are given up. */
+void blocks_drop();
 
 /* names.cpp: the file that the kernel of this name (kernel_of) is in, NULL where nobody said. */
 const char *file_of_kernel(const char *name);

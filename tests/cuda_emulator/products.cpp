@@ -5,6 +5,7 @@
 #include <emulated_groups.h>
 #include <stdint.h>
 #include <string.h>
+#include <utility>
 #include <vector>
 
 namespace cuda_emulator
@@ -33,6 +34,18 @@ static struct {
 } warps[MAX_WARPS];
 static unsigned used; /* warps of this block that may have some */
 static unsigned turn; /* whose products land next */
+
+static struct {
+    decltype(warps) of;
+    unsigned used, turn;
+} aside[MAX_CLUSTER];
+
+void products_swap(unsigned place)
+{
+    std::swap(warps, aside[place].of);
+    std::swap(used, aside[place].used);
+    std::swap(turn, aside[place].turn);
+}
 
 static unsigned take_part()
 {

@@ -57,6 +57,7 @@ struct task {
     const char *name = "";
     dim3 grid, block;
     size_t shared = 0;
+    unsigned cluster = 1; /* blocks along z */
     bool overlap = false;
     CUgreenCtx green = nullptr; /* of its stream */
     std::function<void()> body;
@@ -166,6 +167,7 @@ struct state {
     int driver = 0; /* version; 0: the toolkit's */
     cudaError_t absent = cudaSuccess, sticky = cudaSuccess;
     std::map<const void *, int> shared_limits;
+    std::set<const void *> large_clusters; /* functions that may have more than 8 blocks */
 
     /* memory: runtime_memory.cpp */
     std::map<char *, allocation> allocations; /* by base */
@@ -236,6 +238,7 @@ bool kept(cudaError_t error);                        /* by the device, once it o
 __attribute__((format(printf, 1, 2))) void report(const char *format, ...);
 
 size_t shared_optin();
+cudaError_t check_cluster(const void *function, unsigned cluster, unsigned blocks);
 
 /* Memory. */
 /* Until out_of_reach(), with which all that takes the mutex ends, but a query amid work. */

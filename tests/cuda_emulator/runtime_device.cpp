@@ -26,6 +26,37 @@ size_t shared_optin()
     }
 }
 
+/* What a start, or a question, with such clusters along z would be told. */
+cudaError_t check_cluster(const void *function, unsigned cluster, unsigned blocks)
+{
+    enum { PORTABLE = 8, MOST = 16 };
+    if (cluster == 1)
+        return cudaSuccess;
+    bool large = the().large_clusters.count(function) > 0;
+    if (the().capability < 90 || cluster < 1 || cluster > (large ? MOST : PORTABLE))
+        return cudaErrorInvalidClusterSize;
+    return blocks % cluster ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+/* A cluster lies in a group of at most 16 multiprocessors; blocks find room by their threads and
+ * their shared memory. */
+static cudaError_t clusters_held(int *to, const void *function, const cudaLaunchConfig_t &c)
+{
+    enum { GROUP = 16, THREADS = 2048, RESERVED = 1 << 10 };
+    unsigned size = 1, threads = c.blockDim.x * c.blockDim.y * c.blockDim.z;
+    for (unsigned i = 0; i < c.numAttrs; i++)
+        if (c.attrs[i].id == cudaLaunchAttributeClusterDimension)
+            size = c.attrs[i].val.clusterDim.z;
+    cudaError_t error = check_cluster(function, size, c.gridDim.z);
+    if (error != cudaSuccess || !threads || c.dynamicSmemBytes > shared_optin())
+        return error != cudaSuccess ? error : cudaErrorInvalidValue;
+    size_t by_shared = (shared_optin() + RESERVED) / (c.dynamicSmemBytes + RESERVED);
+    size_t each = THREADS / threads < by_shared ? THREADS / threads : by_shared;
+    size_t processors = (size_t)the().processors, group = processors < GROUP ? processors : GROUP;
+    *to = (int)(processors / group * (group * each / size));
+    return cudaSuccess;
+}
+
 static void describe(cudaDeviceProp &p)
 {
     state &s = the();
@@ -209,6 +240,7 @@ cudaError_t cudaDeviceReset(void)
         forget_memory();
         forget_contexts();
         the().shared_limits.clear();
+        the().large_clusters.clear();
         the().sticky = cudaSuccess;
         return cudaSuccess;
     });
@@ -221,10 +253,25 @@ cudaError_t cudaFuncSetAttribute(const void *func, cudaFuncAttribute attr, int v
             return cudaErrorInvalidDeviceFunction;
         if (attr == cudaFuncAttributePreferredSharedMemoryCarveout)
             return value < -1 || value > 100 ? cudaErrorInvalidValue : cudaSuccess;
+        if (attr == cudaFuncAttributeNonPortableClusterSizeAllowed) {
+            if (value)
+                the().large_clusters.insert(func);
+            return cudaSuccess;
+        }
         if (attr != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
             (size_t)value > shared_optin())
             return cudaErrorInvalidValue;
         the().shared_limits[func] = value;
         return cudaSuccess;
+    });
+}
+
+cudaError_t cudaOccupancyMaxActiveClusters(int *numClusters, const void *func,
+                                           const cudaLaunchConfig_t *launchConfig)
+{
+    return api(__func__, PLAIN, [&] {
+        if (!numClusters || !func || !launchConfig)
+            return cudaErrorInvalidValue;
+        return clusters_held(numClusters, func, *launchConfig);
     });
 }

@@ -33,7 +33,7 @@ static cudaError_t run_kernel(const task &t)
         return error;
     if (body_runs(t.name)) {
         reach_device();
-        run_grid(t.name, t.grid, t.block, t.shared, t.body);
+        run_grid(t.name, t.grid, t.block, t.shared, t.cluster, t.body);
     }
     return cudaSuccess;
 }
@@ -243,6 +243,9 @@ static cudaError_t check_launch(const task &t, const void *function)
         return cudaErrorInvalidConfiguration;
     if (threads > 1024 || t.block.z > 64)
         return cudaErrorInvalidConfiguration;
+    cudaError_t error = check_cluster(function, t.cluster, t.grid.z);
+    if (error != cudaSuccess)
+        return error;
     auto limit = s.shared_limits.find(function);
     size_t most = limit == s.shared_limits.end() ? shared_optin() : (size_t)limit->second;
     return t.shared > most ? cudaErrorInvalidValue : cudaSuccess;
@@ -277,7 +280,8 @@ static cudaError_t check_file(const char *name, const void *function)
 }
 
 cudaError_t launch(cudaStream_t stream, const char *name, const void *function, dim3 grid,
-                   dim3 block, size_t shared, bool overlap, std::function<void()> body)
+                   dim3 block, size_t shared, unsigned cluster, bool overlap,
+                   std::function<void()> body)
 {
     return api("cudaLaunchKernel", ASYNC, [&] {
         auto t = std::make_shared<task>();
@@ -286,6 +290,7 @@ cudaError_t launch(cudaStream_t stream, const char *name, const void *function, 
         t->grid = grid;
         t->block = block;
         t->shared = shared;
+        t->cluster = cluster;
         t->overlap = overlap;
         t->body = std::move(body);
         stream = find_stream(stream);
@@ -299,7 +304,8 @@ cudaError_t launch(cudaStream_t stream, const char *name, const void *function, 
             return error;
         the().count.overlaps += overlap;
         if (the().grids.size() < state::GRIDS)
-            the().grids.push_back({{grid.x, grid.y, grid.z}, block.x * block.y * block.z, shared});
+            the().grids.push_back(
+                {{grid.x, grid.y, grid.z}, block.x * block.y * block.z, shared, cluster});
         the().count.kernel_nodes += stream->capturing();
         return submit(stream, t);
     });
@@ -310,7 +316,7 @@ cudaError_t launch(cudaStream_t stream, const char *name, const void *function, 
 cudaError_t cuda_emulator_call(cudaStream_t stream, const char *name, void (*body)(void *user),
                                void *user)
 {
-    return cuda_emulator::launch(stream, name, nullptr, dim3(), dim3(), 0, false, [=] {
+    return cuda_emulator::launch(stream, name, nullptr, dim3(), dim3(), 0, 1, false, [=] {
         cuda_emulator::previous_awaited();
         cuda_emulator::next_released();
         body(user);

@@ -3,6 +3,7 @@
  * be written. So a kernel must be static too, and started by the file that it is compiled in. */
 #include "tests/cuda_emulator/machine.h"
 
+#include <algorithm>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -141,6 +142,20 @@ void shared_arrays_unset()
 {
     for (const array *a : chosen)
         memset(a->at, UNSET, a->size);
+}
+
+/* What is aside is of the same arrays, or nothing yet. */
+void shared_arrays_swap(unsigned place)
+{
+    static std::vector<unsigned char> aside[MAX_CLUSTER];
+    size_t size = 0, at = 0;
+    for (const array *a : chosen)
+        size += a->size;
+    aside[place].resize(size);
+    for (const array *a : chosen) {
+        std::swap_ranges(a->at, a->at + a->size, aside[place].data() + at);
+        at += a->size;
+    }
 }
 
 bool shared_arrays_hold(const void *p, size_t size)

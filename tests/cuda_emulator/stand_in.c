@@ -340,6 +340,40 @@ static int drive(void *user)
     return bad;
 }
 
+/* What a question about clusters is told: see check_cluster and clusters_held. */
+static cudaError_t ask(unsigned blocks, unsigned cluster, size_t shared, int *held)
+{
+    static const char function; /* any address */
+    cudaLaunchAttribute attribute = {.id = cudaLaunchAttributeClusterDimension};
+    cudaLaunchConfig_t config = {.gridDim = {1, 1, blocks},
+                                 .blockDim = {256, 1, 1},
+                                 .dynamicSmemBytes = shared,
+                                 .attrs = &attribute,
+                                 .numAttrs = 1};
+    attribute.val.clusterDim.x = attribute.val.clusterDim.y = 1;
+    attribute.val.clusterDim.z = cluster;
+    if (cluster > 8)
+        OK(cudaFuncSetAttribute(&function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    return cudaOccupancyMaxActiveClusters(held, &function, &config);
+}
+
+TEST(clusters_find_room)
+{
+    int held = 0;
+    start();
+    OK(ask(8, 8, 100 << 10, &held)); /* two blocks on each of 132: eight groups of 16 */
+    CHECK_INT(held, ==, 32);
+    CHECK_INT(ask(8, 3, 0, &held), ==, cudaErrorInvalidValue);
+    OK(ask(16, 16, 200 << 10, &held)); /* one on each */
+    CHECK_INT(held, ==, 8);
+    CHECK_INT(ask(17, 17, 0, &held), ==, cudaErrorInvalidClusterSize);
+    cuda_emulator_device(90, 4, (size_t)1 << 30);
+    OK(ask(16, 16, 100 << 10, &held));
+    CHECK_INT(held, ==, 0);
+    cuda_emulator_device(89, 128, (size_t)1 << 30);
+    CHECK_INT(ask(2, 2, 0, &held), ==, cudaErrorInvalidClusterSize);
+}
+
 TEST(two_threads)
 {
     start();

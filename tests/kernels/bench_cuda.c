@@ -15,7 +15,7 @@ bool conform_bench_cuda(const char *pattern, double peak, bool slow)
 
 #else
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/gpu.h"
 #include "kernels/matrix.h"
 #include "tests/kernels/bench_layers.h"
 
@@ -422,6 +422,7 @@ static bool open_bench(struct bench *b, bool slow)
     l->processors = attribute(cudaDevAttrMultiProcessorCount);
     l->overlap = l->capability >= 90;
     l->groups = tec_cuda_groups(l->capability);
+    l->clusters = tec_gpu_clusters(l->capability);
     l->first = true;
     return b->pool && b->scratch && b->y && b->ints && l->partials && l->terms && l->tickets &&
            cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking) == cudaSuccess &&

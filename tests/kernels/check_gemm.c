@@ -344,6 +344,7 @@ static void gemm(struct conform *c, bool bf16)
     if (bf16 && !c->same_order) {
         conform_chains(c);
         conform_handed(c);
+        conform_clusters(c);
     }
 }
 

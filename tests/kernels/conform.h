@@ -159,6 +159,8 @@ bool conform_has_matrices(const struct tec_kernels *table);
 void conform_chains(struct conform *c);
 /* What a kernel leaves as terms for the product behind it: the bytes of float32 rows. The same. */
 void conform_handed(struct conform *c);
+/* Split products in clusters: the bytes of those that are none. The same. */
+void conform_clusters(struct conform *c);
 
 /* Deliberately wrong kernels must be caught; the bench of GEMM shapes against measured peaks. */
 int conform_self_test(int *number);

@@ -1,98 +1,10 @@
 /* cuda_tier.c - the CUDA kernels as one more tier of the harness, on a GPU or in the emulator: each
- * call is a launch and a wait.
- *
- * Without CUDA in the build there is no such tier. */
+ * call is a launch and a wait. */
 #include "tests/kernels/cuda_tier.h"
 
 #include <stdlib.h>
 
-#ifndef TECTUM_HAS_CUDA
-
-enum cuda_tier_kind cuda_tier_open(const char **why)
-{
-    *why = "built without CUDA";
-    return CUDA_TIER_NONE;
-}
-
-void cuda_tier_close(void)
-{
-}
-
-struct tec_kernels cuda_tier_table(void)
-{
-    return (struct tec_kernels){0};
-}
-
-bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
-                     enum tec_kernel_id next, const void *args, bool left)
-{
-    (void)norm, (void)gemm, (void)next, (void)args, (void)left;
-    return false;
-}
-
-int cuda_tier_list(const struct tec_capture *list)
-{
-    (void)list;
-    return 0;
-}
-
-bool cuda_tier_reads_terms(void)
-{
-    return false;
-}
-
-void cuda_tier_leave(const struct tec_gemm_args *gemm)
-{
-    (void)gemm;
-}
-
-int cuda_tier_norm_rows(bool left)
-{
-    (void)left;
-    return 0;
-}
-
-bool cuda_tier_rope_fits(int rows)
-{
-    return rows < 0;
-}
-
-const char *cuda_tier_trouble(void)
-{
-    return NULL;
-}
-
-void cuda_tier_schedule(int order, uint64_t seed)
-{
-    (void)order, (void)seed;
-}
-
-void cuda_tier_plan_for(int capability, int processors)
-{
-    (void)capability, (void)processors;
-}
-
-void cuda_tier_room(size_t partials, size_t terms)
-{
-    (void)partials, (void)terms;
-}
-
-void cuda_tier_like(int capability)
-{
-    (void)capability;
-}
-
-void *cuda_tier_alloc(size_t size)
-{
-    return aligned_alloc(64, size);
-}
-
-void cuda_tier_free(void *at)
-{
-    free(at);
-}
-
-#else
+#ifdef TECTUM_HAS_CUDA
 
 #include "kernels/cuda/chain.h"
 #include "kernels/cuda/gpu.h"
@@ -158,15 +70,17 @@ static void tell(void *user, const struct tec_grid *g)
 {
     (void)user;
     if (n_told < GRIDS)
-        told[n_told] = (struct cuda_emulator_grid){
-            {g->blocks[0], g->blocks[1], g->blocks[2]}, (unsigned)g->threads, g->shared};
+        told[n_told] = (struct cuda_emulator_grid){{g->blocks[0], g->blocks[1], g->blocks[2]},
+                                                   (unsigned)g->threads,
+                                                   g->shared,
+                                                   g->cluster > 1 ? g->cluster : 1};
     n_told++;
 }
 
 static bool same_grid(const struct cuda_emulator_grid *a, const struct cuda_emulator_grid *b)
 {
     return memcmp(a->blocks, b->blocks, sizeof a->blocks) == 0 && a->threads == b->threads &&
-           a->shared == b->shared;
+           a->shared == b->shared && a->cluster == b->cluster;
 }
 
 static void compare_grids(const char *name)
@@ -178,14 +92,15 @@ static void compare_grids(const char *name)
         i++;
     if (i == n && (n == n_told || (n == GRIDS && n_told > GRIDS)))
         return;
-    struct cuda_emulator_grid none = {{0}, 0, 0}, *is = i < n ? &started[i] : &none;
+    struct cuda_emulator_grid none = {{0}, 0, 0, 0}, *is = i < n ? &started[i] : &none;
     struct cuda_emulator_grid *said = i < n_told && i < GRIDS ? &told[i] : &none;
-    snprintf(what, sizeof what,
-             "start %zu of %zu is %u x %u x %u of %u, %zu bytes; kernels/grids.h says %u x %u x %u "
-             "of %u, %zu bytes, of %zu",
-             i, n, is->blocks[0], is->blocks[1], is->blocks[2], is->threads, is->shared,
-             said->blocks[0], said->blocks[1], said->blocks[2], said->threads, said->shared,
-             n_told);
+    snprintf(
+        what, sizeof what,
+        "start %zu of %zu is %u x %u x %u of %u, %zu bytes, clusters of %u; kernels/grids.h says "
+        "%u x %u x %u of %u, %zu bytes, clusters of %u, of %zu",
+        i, n, is->blocks[0], is->blocks[1], is->blocks[2], is->threads, is->shared, is->cluster,
+        said->blocks[0], said->blocks[1], said->blocks[2], said->threads, said->shared,
+        said->cluster, n_told);
     trouble(name, what, cudaSuccess);
 }
 
@@ -291,6 +206,7 @@ void cuda_tier_free(void *at)
 #endif
 
 static int capability; /* to plan for; 0: that of the device */
+static bool no_clusters;
 
 static int attribute(enum cudaDeviceAttr which)
 {
@@ -306,6 +222,13 @@ static void plan_for(struct tec_cuda_launch *launch, int like)
                                             attribute(cudaDevAttrComputeCapabilityMinor);
     if (kind == CUDA_TIER_EMULATED || !like) /* code for sm_90a has no other products */
         launch->groups = tec_cuda_groups(launch->capability);
+    launch->clusters = launch->groups && !no_clusters ? tec_gpu_clusters(launch->capability) : 0;
+}
+
+void cuda_tier_clusters(bool wanted)
+{
+    no_clusters = !wanted;
+    cuda_tier_plan_for(0, 0);
 }
 
 void cuda_tier_like(int like)

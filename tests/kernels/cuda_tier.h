@@ -56,6 +56,9 @@ void cuda_tier_plan_for(int capability, int processors);
  * 0: with all. */
 void cuda_tier_room(size_t partials, size_t terms);
 
+/* Blocks of split products in clusters where they find room (at the start), or never. */
+void cuda_tier_clusters(bool wanted);
+
 /* Emulated: from now on as a device of this compute capability would be used; 0: as it is. */
 void cuda_tier_like(int capability);
 

@@ -12,8 +12,10 @@ static const double START = 1.1;        /* a kernel behind one alike, overlapped
 static const double BEHIND_OTHER = 2.4; /* what it takes more behind another one */
 static const double LOOP_START = 1.0;   /* what it takes more where none overlap */
 
-/* The sums of a split of a product by warp groups, with what each group of 8 rows adds. */
-static const double SPLIT = 0.19, SPLIT_ROWS = 0.063;
+/* The sums of a split of a product by warp groups, with what each group of 8 rows adds. Blocks of a
+ * cluster meet once, and have some splits on their way at once: an assumption, and by the code. */
+static const double SPLIT = 0.19, SPLIT_ROWS = 0.063, MEET = 0.6;
+enum { SPLITS_TOGETHER = 8 };
 
 /* Of many rows: the share of the clocks that gemm_tiles.def has for a step, and what surrounds the
  * steps of a wave. */
@@ -180,15 +182,17 @@ static double leaves_us(const struct start *s)
     return s->grid->leaves ? ROW_WAIT * s->slower : 0.0;
 }
 
-/* The sums of splits, added by the last block of a tile, or shared by up to eight of them. */
+/* The sums of splits, added by the last block of a tile, or by a cluster: each of its blocks has
+ * every so-manyth group of 8 rows, one after the other. */
 static double sums_us(const struct start *s)
 {
-    int splits = (int)s->grid->blocks[2];
+    int splits = (int)s->grid->blocks[2], groups = (int)row_groups(s);
     if (splits < 2)
         return 0.0;
-    double one = (SPLIT + SPLIT_ROWS * row_groups(s)) * s->slower;
-    int sharers = splits < 8 ? splits : 8;
-    return s->changes->shared_sums ? one * (1 + (double)splits / sharers) : one * splits;
+    if (s->grid->cluster < 2)
+        return (SPLIT + SPLIT_ROWS * groups) * splits * s->slower;
+    double each = SPLIT * ceil_div(splits, SPLITS_TOGETHER) + SPLIT_ROWS * splits;
+    return (MEET + each * ceil_div(groups, splits)) * s->slower;
 }
 
 static double product_us(struct start *s)

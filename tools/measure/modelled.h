@@ -25,7 +25,6 @@ struct tec_cuda_facts tec_chip_facts(const struct tec_chip *chip);
 /* Changes of kernels that are planned, not made: what they would do to a time. And whether those
  * that were made are taken back: constants were fitted to kernels as an H100 measured them. */
 struct tec_changes {
-    bool shared_sums;  /* the blocks of a split product add its sums together, each a part */
     bool loop_overlap; /* kernels overlap in the body of a loop, too */
     bool as_measured;  /* kernels are those of November 2026 */
 };

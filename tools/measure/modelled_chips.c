@@ -21,7 +21,11 @@ const struct tec_chip *tec_chip_of(const struct tec_peak *peak)
 struct tec_cuda_facts tec_chip_facts(const struct tec_chip *chip)
 {
     bool groups = chip->capability == 90; /* a build with code for sm_90a */
-    return (struct tec_cuda_facts){
-        chip->capability, chip->processors, groups, TEC_CUDA_PARTIALS, groups ? TEC_CUDA_TERMS : 0,
-        TEC_CUDA_SQUARES};
+    return (struct tec_cuda_facts){chip->capability,
+                                   chip->processors,
+                                   groups,
+                                   TEC_CUDA_PARTIALS,
+                                   groups ? TEC_CUDA_TERMS : 0,
+                                   TEC_CUDA_SQUARES,
+                                   groups ? TEC_CUDA_CLUSTERS : 0};
 }

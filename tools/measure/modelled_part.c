@@ -165,7 +165,7 @@ static void join(struct modelling *m)
 
 static void take_grid(void *user, const struct tec_grid *grid)
 {
-    static const struct tec_changes none = {0}, all = {.shared_sums = true, .loop_overlap = true};
+    static const struct tec_changes none = {0}, all = {.loop_overlap = true};
     struct modelling *m = user;
     struct tec_grid_work work = work_of(m, grid);
     struct tec_grid_time now = tec_grid_time_of(m->out->peak, m->chip, grid, &work, &none);

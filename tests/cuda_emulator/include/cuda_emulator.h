@@ -47,14 +47,15 @@ struct cuda_emulator_work cuda_emulator_work(void);
 namespace cuda_emulator
 {
 /* Run a kernel now: `body` is one thread of it. `shared` is the bytes of shared memory that the
- * launch asks for. */
-void run_grid(const char *name, dim3 grid, dim3 block, size_t shared,
+ * launch asks for, `cluster` how many blocks along z may meet. */
+void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, unsigned cluster,
               const std::function<void()> &body);
 
 /* What tec_cuda_start calls: part of a capture, or queued on the stream. `function` identifies the
  * kernel; `name` lives as long as the process. */
 cudaError_t launch(cudaStream_t stream, const char *name, const void *function, dim3 grid,
-                   dim3 block, size_t shared, bool overlap, std::function<void()> body);
+                   dim3 block, size_t shared, unsigned cluster, bool overlap,
+                   std::function<void()> body);
 } // namespace cuda_emulator
 #endif
 

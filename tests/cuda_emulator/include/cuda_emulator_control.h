@@ -97,7 +97,8 @@ unsigned long cuda_emulator_kernels(const char *name);
  * first ones. Returns how many were written to `to`, at most `room`. */
 struct cuda_emulator_grid {
     unsigned blocks[3], threads;
-    size_t shared; /* bytes that the launch asked for */
+    size_t shared;    /* bytes that the launch asked for */
+    unsigned cluster; /* blocks along z that may meet */
 };
 size_t cuda_emulator_grids(struct cuda_emulator_grid *to, size_t room);
 /* The latest misuse in words, "" if there was none; until the next report. */

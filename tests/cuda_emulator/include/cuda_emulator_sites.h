@@ -18,6 +18,7 @@
 #define cudaEventRecord(...) CUDA_EMULATOR_SITE(cudaEventRecord(__VA_ARGS__))
 #define cudaFree(...) CUDA_EMULATOR_SITE(cudaFree(__VA_ARGS__))
 #define cudaFreeHost(...) CUDA_EMULATOR_SITE(cudaFreeHost(__VA_ARGS__))
+#define cudaFuncSetAttribute(...) CUDA_EMULATOR_SITE(cudaFuncSetAttribute(__VA_ARGS__))
 #define cudaGetDeviceCount(...) CUDA_EMULATOR_SITE(cudaGetDeviceCount(__VA_ARGS__))
 #define cudaGetDriverEntryPointByVersion(...) \
     CUDA_EMULATOR_SITE(cudaGetDriverEntryPointByVersion(__VA_ARGS__))
@@ -37,6 +38,8 @@
 #define cudaMemGetInfo(...) CUDA_EMULATOR_SITE(cudaMemGetInfo(__VA_ARGS__))
 #define cudaMemcpyAsync(...) CUDA_EMULATOR_SITE(cudaMemcpyAsync(__VA_ARGS__))
 #define cudaMemsetAsync(...) CUDA_EMULATOR_SITE(cudaMemsetAsync(__VA_ARGS__))
+#define cudaOccupancyMaxActiveClusters(...) \
+    CUDA_EMULATOR_SITE(cudaOccupancyMaxActiveClusters(__VA_ARGS__))
 #define cudaSetDevice(...) CUDA_EMULATOR_SITE(cudaSetDevice(__VA_ARGS__))
 #define cudaStreamBeginCapture(...) CUDA_EMULATOR_SITE(cudaStreamBeginCapture(__VA_ARGS__))
 #define cudaStreamBeginCaptureToGraph(...) \

@@ -60,6 +60,15 @@ static inline void copy_bulk(void *to, const void *from, int bytes, barrier *b)
     cuda_emulator::bulk_issue(to, from, bytes, b);
 }
 
+static inline int cluster_blocks()
+{
+    return (int)cuda_emulator::cluster_size;
+}
+static inline void meet_cluster(EMULATOR_HERE)
+{
+    cuda_emulator::meet_cluster(file, line);
+}
+
 static inline unsigned long long shared_matrix(const void *first, int along_k, int along_rows)
 {
     return cuda_emulator::matrix_of(first, along_k, along_rows);

@@ -34,6 +34,7 @@ struct thread {
 extern thread *current;
 extern uint3 block_index;
 extern dim3 block_size, grid_size;
+extern unsigned cluster_size; /* blocks, along z */
 extern unsigned char *shared_memory;
 
 /* The lanes of the warp that `lanes` names meet here. When the last has come, `what` is completed;
@@ -45,6 +46,9 @@ struct votes {
     int count, all, any;
 };
 votes meet_block(int vote, const char *file, int line);
+
+/* All threads of all blocks of the cluster meet. */
+void meet_cluster(const char *file, int line);
 
 /* cp.async: `from` NULL brings zeros. wait: all but the latest `left` groups have landed. */
 void copy_issue(void *to, const void *from, int bytes);

@@ -119,8 +119,8 @@ static void check_threads()
 static cudaError_t start_as(const char *file, void (*kernel)(int *), cudaStream_t stream)
 {
     return cuda_emulator::launch(stream, cuda_emulator::kernel_of("launch, kernel", file),
-                                 reinterpret_cast<const void *>(kernel), dim3(1), dim3(1), 0, false,
-                                 []() {});
+                                 reinterpret_cast<const void *>(kernel), dim3(1), dim3(1), 0, 1,
+                                 false, []() {});
 }
 
 /* barriers.cu starts what is in it; what is in another file, or not static, it does not. */
@@ -153,6 +153,7 @@ int main()
     check_cases(barrier_cases, n_barrier_cases);
     check_cases(memory_cases, n_memory_cases);
     check_cases(group_cases, n_group_cases);
+    check_cases(cluster_cases, n_cluster_cases);
     check_threads();
     check_files();
     printf("1..%d\n", tally.run);

@@ -21,8 +21,8 @@ struct emulator_case {
     const char *expect;
 };
 
-extern const emulator_case barrier_cases[], memory_cases[], group_cases[];
-extern const int n_barrier_cases, n_memory_cases, n_group_cases;
+extern const emulator_case barrier_cases[], memory_cases[], group_cases[], cluster_cases[];
+extern const int n_barrier_cases, n_memory_cases, n_group_cases, n_cluster_cases;
 
 /* A kernel of instructions.cu. */
 void (*kernel_of_instructions())(int *);
@@ -30,11 +30,18 @@ void (*kernel_of_instructions())(int *);
 /* Results of instructions against plain arithmetic; the name of the first that is wrong, or "". */
 std::string check_instructions();
 
-/* Start with a fresh launch; waits; false when something failed. */
+/* Start with a fresh launch, by clusters of so many blocks; waits. */
 template <class... Params, class... Args>
-static bool run_kernel(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared,
+static void run_clusters(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared,
+                         unsigned cluster, Args... args)
+{
+    cuda_emulator::run_grid("kernel", grid, block, shared, cluster,
+                            [=]() { kernel((Params)args...); });
+}
+
+template <class... Params, class... Args>
+static void run_kernel(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared,
                        Args... args)
 {
-    cuda_emulator::run_grid("kernel", grid, block, shared, [=]() { kernel((Params)args...); });
-    return true;
+    run_clusters(kernel, grid, block, shared, 1, args...);
 }

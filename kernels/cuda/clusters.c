@@ -1,0 +1,41 @@
+/* clusters.c - which clusters of blocks find room on a device: asked once, when it is opened. */
+#include "kernels/cuda/gemm_choice.h"
+#include "kernels/cuda/gpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How large they may be is the device's, and what other programs have left of it: so each size is
+ * asked for. */
+static bool finds_room(const void *kernel, unsigned blocks)
+{
+    const struct gemm_tile *t = &gemm_tiles[GEMM_groups_64];
+    cudaLaunchAttribute attribute = {.id = cudaLaunchAttributeClusterDimension};
+    cudaLaunchConfig_t config = {.gridDim = {1, 1, blocks},
+                                 .blockDim = {(unsigned)t->threads, 1, 1},
+                                 .dynamicSmemBytes = (size_t)t->shared,
+                                 .attrs = &attribute,
+                                 .numAttrs = 1};
+    int held = 0;
+    attribute.val.clusterDim.x = attribute.val.clusterDim.y = 1;
+    attribute.val.clusterDim.z = blocks;
+    cudaError_t error = cudaOccupancyMaxActiveClusters(&held, kernel, &config);
+    return error == cudaSuccess && held > 0;
+}
+
+unsigned tec_gpu_clusters(int capability)
+{
+    const char *wanted = getenv("TECTUM_CUDA_CLUSTERS");
+    unsigned sizes = 0;
+    if (!tec_cuda_groups(capability) || (wanted && strcmp(wanted, "0") == 0))
+        return 0;
+    const void *kernel = tec_cuda_cluster_kernel();
+    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                             gemm_tiles[GEMM_groups_64].shared);
+    if (error == cudaSuccess)
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    for (unsigned n = SHARED_SPLITS; error == cudaSuccess && n <= TEC_CUDA_CLUSTER; n++)
+        sizes |= (unsigned)finds_room(kernel, n) << n;
+    (void)cudaGetLastError(); /* one that the device keeps comes again */
+    return sizes;
+}
