@@ -7,5 +7,5 @@ shift
 "$@" 2>"$object.ptxas"
 status=$?
 [ ! -f "$object.d" ] || cp "$object.d" "$object.sources"
-grep -vE '^ptxas info|bytes stack frame' "$object.ptxas" >&2
+sed '/are serialized/b; /^ptxas info/d; /bytes stack frame/d' "$object.ptxas" >&2
 exit $status
