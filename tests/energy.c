@@ -224,7 +224,6 @@ TEST(without_a_card_nothing_is_counted)
     struct tec_energy_card card;
     struct nvml_stand_in *s = stand_in();
     CHECK(!tec_energy_card_open(&card, &e, "/nonexistent/libnvidia-ml.so.1", address));
-    CHECK(!tec_energy_card_open(&card, &e, TECTUM_BUILD "/nvml_old/libnvidia-ml.so.1", address));
     CHECK(!tec_energy_card_open(&card, &e, counting, "0000:65:00.0"));
     s->answer = 3; /* NVML_ERROR_NOT_SUPPORTED: this card has no counter */
     CHECK(!tec_energy_card_open(&card, &e, counting, address));
@@ -234,6 +233,28 @@ TEST(without_a_card_nothing_is_counted)
     CHECK(!card.library && e.n == 0);
     CHECK_INT(s->begun, ==, 0);
     tec_energy_card_close(&card);
+}
+
+/* Each function that is looked up may be missing; what was begun is ended. */
+TEST(a_library_may_lack_any_function)
+{
+    static const char *const lacks[] = {"_no_init", "_no_shutdown", "_no_address", "_old"};
+    for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++) {
+        char path[512];
+        struct tec_energy e = {.n = 0};
+        struct tec_energy_card card;
+        snprintf(path, sizeof path, "%s/nvml%s/libnvidia-ml.so.1", TECTUM_BUILD, lacks[i]);
+        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (!library)
+            SKIP("no shared libraries in this build");
+        const struct nvml_stand_in *s = dlsym(library, "nvml_stand_in");
+        REQUIRE(s);
+        CHECK(!tec_energy_card_open(&card, &e, path, address));
+        CHECK(!card.library && !card.shutdown && e.n == 0);
+        CHECK_INT(s->begun, ==, 0);
+        tec_energy_card_close(&card);
+        dlclose(library);
+    }
 }
 
 TEST(joules_are_reported_by_what_they_were_for)

@@ -20,6 +20,7 @@
 
 #ifdef __CUDACC__
 #include "kernels/cuda/ptx.cuh"
+#include "kernels/cuda/start.cuh"
 #else
 #include <emulated_ptx.h>
 #endif

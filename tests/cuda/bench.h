@@ -35,7 +35,8 @@ struct bench {
     int n_sides;
 };
 
-static bool bench_branches; /* devices that are opened have branches */
+static bool bench_branches;            /* devices that are opened have branches */
+static void (*bench_marked)(int mark); /* called at each mark of a replay, where somebody set it */
 
 static inline void bench_upload(const struct bench *b, void *to, const void *from, size_t size)
 {
@@ -165,6 +166,8 @@ static inline void bench_note(void *user, int mark, int64_t now_ns)
     REQUIRE(s->n_marks < 16);
     s->marked_ns[s->n_marks] = now_ns;
     s->marks[s->n_marks++] = mark;
+    if (bench_marked)
+        bench_marked(mark);
 }
 
 static inline float bench_x(int salt, int r, int c)

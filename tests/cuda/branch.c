@@ -182,7 +182,7 @@ TEST(a_failure_in_a_branch_is_told)
 {
     for (int nth = 1; nth <= 7; nth++) {
         open_bench(CUDA_EMULATOR_LOWEST, 0);
-        cuda_emulator_fail("cudaLaunchKernel", nth, cudaErrorUnknown);
+        cuda_emulator_fail("cudaLaunchKernelEx", nth, cudaErrorUnknown);
         CHECK_INT(record(), ==, TEC_DEVICE);
         CHECK(strncmp(err.message, "cuda:0: capture of ", 19) == 0);
         close_bench();

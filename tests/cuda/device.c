@@ -3,7 +3,9 @@
 #include "tests/cuda/bench.h"
 #include "tests/device_facts.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <threads.h>
 
 static const struct order {
     enum cuda_emulator_when when;
@@ -364,20 +366,25 @@ TEST(uploads_between_replays_never_wait)
     tear_down();
 }
 
-/* Only newer devices start a kernel before the one in front has ended. */
+/* Only newer devices start a kernel before the one in front has ended, and only code that is made
+ * for them waits for it then. */
 TEST(kernels_overlap_where_they_can)
 {
-    static const int capabilities[] = {80, 89, 90, 120};
-    for (int i = 0; i < 4; i++) {
+    static const struct {
+        int capability, code;
+        unsigned long overlaps; /* none in the body of the loop */
+    } cases[] = {{80, 90, 0}, {89, 90, 0}, {90, 90, 5}, {90, 80, 0}, {120, 90, 5}, {120, 89, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct cuda_emulator_counters c;
         float y[BLOCK];
         struct tec_replay r;
         bench_clean();
-        cuda_emulator_device(capabilities[i], 100, (size_t)1 << 30);
+        cuda_emulator_device(cases[i].capability, 100, (size_t)1 << 30);
+        cuda_emulator_code(cases[i].code);
         REQUIRE(bench_open(&b, 0, 0, &err) == TEC_OK);
         record(&b.sides[0]);
         cuda_emulator_counters(&c);
-        CHECK_INT(c.overlaps, ==, capabilities[i] >= 90 ? 5 : 0); /* none in the body of the loop */
+        CHECK_INT(c.overlaps, ==, cases[i].overlaps);
         CHECK_INT(c.overlap_edges, ==, c.overlaps); /* a kernel is in front of each that may */
         REQUIRE(bench_run(&b, &b.sides[0], 1, 3, 11, y, &r) == TEC_OK);
         CHECK_INT(bench_wrong(y, 1, 3), ==, 0);
@@ -479,6 +486,20 @@ TEST(many_captures_each_with_many_marks)
 enum { ROUNDS = 12 };
 
 static int wrong_concurrent;
+static atomic_int arrived;
+static _Thread_local bool meets; /* at the next mark in front of a loop */
+
+/* Both threads are between their copy and their loop, so that the two loops run at the same time;
+ * for a second at most: the other one may have failed. */
+static void meet(int mark)
+{
+    if (mark != 1 || !meets)
+        return;
+    meets = false;
+    int both = (atomic_fetch_add(&arrived, 1) / 2 + 1) * 2;
+    for (int i = 0; i < 1000 && atomic_load(&arrived) < both; i++)
+        thrd_sleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
 
 static void work(void *user)
 {
@@ -486,6 +507,7 @@ static void work(void *user)
     struct tec_replay r;
     (void)user;
     for (int i = 0; i < 3; i++) {
+        meets = i == 0 && bench_marked;
         wrong_concurrent += bench_run(&b, &b.sides[1], 50 + i, i + 2, 11, y, &r) != TEC_OK;
         wrong_concurrent += bench_wrong(y, 50 + i, i + 2);
     }
@@ -500,14 +522,18 @@ TEST(the_second_stream_never_disturbs_the_first)
         record(&b.sides[0]);
         record(&b.sides[1]);
         wrong_concurrent = 0;
+        bench_marked = meet;
         for (int i = 0; i < ROUNDS; i++) {
             tec_device_fork(b.device, work, NULL);
+            meets = true;
             REQUIRE(bench_run(&b, &b.sides[0], i, i % 7, 11, y, &r) == TEC_OK);
             CHECK_INT(bench_wrong(y, i, i % 7), ==, 0);
             CHECK_INT(b.sides[0].n_marks, ==, 3);
             tec_device_join(b.device);
         }
+        bench_marked = NULL;
         CHECK_INT(wrong_concurrent, ==, 0);
+        CHECK_INT(atomic_load(&arrived), ==, 2 * ROUNDS * (o + 1));
         CHECK_INT(b.sides[1].n_marks, ==, 3);
         tear_down();
     }

@@ -85,7 +85,7 @@ TEST(a_load_that_fails_is_one_error)
                                             "cudaMemsetAsync",
                                             "cudaMemcpyAsync",
                                             "cudaStreamBeginCapture",
-                                            "cudaLaunchKernel",
+                                            "cudaLaunchKernelEx",
                                             "cudaGraphAddNode",
                                             "cudaGraphInstantiate",
                                             "cudaGraphLaunch",

@@ -1,6 +1,7 @@
 /* failure.c - the CUDA device when calls fail: each function of the runtime that it uses, each of
  * its calls in turn. One located error, nothing left over, no hang. */
 #include "base/clock.h"
+#include "kernels/matrix.h"
 #include "tests/cuda/bench.h"
 
 #include <ctype.h>
@@ -57,6 +58,13 @@ static void add_site(const char *file, const char *text, const char *at, size_t 
     sites[n_sites++].last = lines_until(text, end);
 }
 
+/* The one that a kernel calls, on the device: it returns nothing. */
+static bool of_kernels(const char *name, size_t length)
+{
+    static const char set[] = "cudaGraphSetConditional";
+    return length == sizeof set - 1 && memcmp(name, set, length) == 0;
+}
+
 /* Every word cudaXyz( of a file. */
 static void scan(const char *file, const char *text)
 {
@@ -68,7 +76,7 @@ static void scan(const char *file, const char *text)
         while (isalnum((unsigned char)at[n]))
             n++;
         if (at[n] == '(' && strncmp(at, "cudaGetError", 12) != 0 &&
-            strncmp(at, "cudaGetLast", 11) != 0) {
+            strncmp(at, "cudaGetLast", 11) != 0 && !of_kernels(at, n)) {
             add_function(at, n);
             add_site(file, text, at, n);
         }
@@ -82,6 +90,7 @@ static void list_functions(void)
     if (n_functions)
         return;
     REQUIRE(glob(TECTUM_SOURCE "/kernels/cuda/*.c", 0, NULL, &found) == 0);
+    REQUIRE(glob(TECTUM_SOURCE "/kernels/cuda/*.cu*", GLOB_APPEND, NULL, &found) == 0);
     for (size_t i = 0; i < found.gl_pathc; i++) {
         FILE *in = fopen(found.gl_pathv[i], "re");
         REQUIRE(in);
@@ -90,7 +99,6 @@ static void list_functions(void)
         scan(found.gl_pathv[i], text);
     }
     globfree(&found);
-    add_function("cudaLaunchKernel", 16);
     add_function("kernel", 6);
     CHECK_INT(n_functions, >, 20);
 }
@@ -113,14 +121,30 @@ static void work(void *user)
     (void)bench_run(&b, &b.sides[1], 5, 4, 11, y[1], r);
 }
 
-/* A capture with a branch, and what is read in its middle. */
-static enum tec_status live_branch(struct tec_error *e)
+/* A product, whose kernel wants more shared memory than one has without asking. */
+static void add_product(const struct bench_side *s, const void *w)
+{
+    const struct tec_gemm_args a = {.x = s->x,
+                                    .w = w,
+                                    .y = s->flags,
+                                    .rows = &s->counts->rows,
+                                    .max_rows = ROWS,
+                                    .ldx = LD,
+                                    .ldy = LD,
+                                    .n = LD,
+                                    .k = COLS};
+    tec_capture_add(s->capture, TEC_KERNEL_gemm_bf16, &a, true, "product");
+}
+
+/* A capture with a product and a branch, and what is read in its middle. */
+static enum tec_status live_branch(const void *w, struct tec_error *e)
 {
     struct bench_side *s = &b.sides[0];
     struct tec_capture *old = s->capture;
     struct tec_replay r = {0};
     TEC_TRY(tec_capture_begin(&s->capture, b.device, s->stream, &b.arena, e));
     struct tec_capture *own = s->capture;
+    add_product(s, w);
     tec_capture_branch(own, true);
     bench_copy(s, s->x, s->shifted, &s->counts->one, 1, COLS, "branch");
     tec_capture_branch(own, false);
@@ -147,7 +171,10 @@ static enum tec_status live(struct tec_error *e)
     (void)tec_device_address(b.device, address);
     TEC_TRY(bench_record(&b, &b.sides[0], e));
     TEC_TRY(bench_record(&b, &b.sides[1], e));
-    TEC_TRY(live_branch(e));
+    void *w = tec_device_get(b.device, tec_matrix_size(TEC_MATRIX_TILES, true, LD, COLS));
+    enum tec_status status = w ? live_branch(w, e) : tec_device_failure(b.device, e);
+    tec_device_put(b.device, w);
+    TEC_TRY(status);
     for (int i = 0; i < 2; i++) {
         tec_device_fork(b.device, work, &second);
         (void)bench_run(&b, &b.sides[0], i, 3, 11, y[0], &first);
@@ -323,7 +350,7 @@ TEST(what_cleans_up_may_fail_too)
 {
     bench_clean();
     REQUIRE(bench_open(&b, 0, 0, &err) == TEC_OK);
-    cuda_emulator_fail("cudaLaunchKernel", 4, cudaErrorUnknown);
+    cuda_emulator_fail("cudaLaunchKernelEx", 4, cudaErrorUnknown);
     cuda_emulator_fail("cudaStreamEndCapture", 1, cudaErrorUnknown);
     CHECK_INT(bench_record(&b, &b.sides[0], &err), ==, TEC_DEVICE);
     CHECK(located(err.message));

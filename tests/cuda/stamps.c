@@ -95,8 +95,8 @@ TEST(a_capture_is_not_timed_unless_asked)
 
 TEST(a_failure_leaves_nothing)
 {
-    static const char *const calls[] = {"cudaMalloc", "cudaStreamBeginCapture", "cudaLaunchKernel",
-                                        "cudaGraphInstantiate"};
+    static const char *const calls[] = {"cudaMalloc", "cudaStreamBeginCapture",
+                                        "cudaLaunchKernelEx", "cudaGraphInstantiate"};
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         struct tec_capture *stamped;
         open_bench();

@@ -52,6 +52,7 @@ SAME(cudaDeviceMapHost, 8);
 SAME(cudaFuncAttributeMaxDynamicSharedMemorySize, 8);
 SAME(cudaFuncAttributePreferredSharedMemoryCarveout, 9);
 SAME(cudaFuncAttributeNonPortableClusterSizeAllowed, 14);
+SAME(cudaLaunchAttributeIgnore, 0);
 SAME(cudaLaunchAttributeClusterDimension, 4);
 SAME(cudaLaunchAttributeProgrammaticStreamSerialization, 6);
 SAME(sizeof(((cudaLaunchAttributeValue *)0)->clusterDim), 12);

@@ -48,6 +48,18 @@ const char *kernel_of(const char *call, const char *file)
     return found->second.c_str();
 }
 
+static thread_local const char *name_of_start = "a kernel";
+
+void starts(const char *name)
+{
+    name_of_start = name;
+}
+
+const char *started()
+{
+    return name_of_start;
+}
+
 const char *file_of_kernel(const char *name)
 {
     kernel_names &all = names();

@@ -165,6 +165,7 @@ struct state {
     int capability = 90, processors = 132;
     size_t memory = (size_t)8 << 30;
     int driver = 0; /* version; 0: the toolkit's */
+    int code = 90;  /* what kernels are compiled for */
     cudaError_t absent = cudaSuccess, sticky = cudaSuccess;
     std::map<const void *, int> shared_limits;
     std::set<const void *> large_clusters; /* functions that may have more than 8 blocks */
@@ -238,7 +239,9 @@ bool kept(cudaError_t error);                        /* by the device, once it o
 __attribute__((format(printf, 1, 2))) void report(const char *format, ...);
 
 size_t shared_optin();
+unsigned cluster_of(const cudaLaunchConfig_t &config);
 cudaError_t check_cluster(const void *function, unsigned cluster, unsigned blocks);
+size_t shared_limit(const void *function);
 
 /* Memory. */
 /* Until out_of_reach(), with which all that takes the mutex ends, but a query amid work. */

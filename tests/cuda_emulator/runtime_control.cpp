@@ -113,6 +113,12 @@ void cuda_emulator_device(int capability, int processors, size_t memory)
     the().memory = memory;
 }
 
+void cuda_emulator_code(int capability)
+{
+    guard lock(the().mutex);
+    the().code = capability;
+}
+
 void cuda_emulator_driver(int version)
 {
     guard lock(the().mutex);
@@ -198,6 +204,7 @@ void cuda_emulator_reset(void)
     s.processors = first.processors;
     s.memory = first.memory;
     s.driver = first.driver;
+    s.code = first.code;
     s.absent = s.sticky = cudaSuccess;
     s.when = first.when;
     s.random = first.random;

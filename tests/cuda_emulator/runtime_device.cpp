@@ -26,6 +26,15 @@ size_t shared_optin()
     }
 }
 
+/* Blocks along z that are to be a cluster; 1: each is alone. */
+unsigned cluster_of(const cudaLaunchConfig_t &config)
+{
+    for (unsigned i = 0; i < config.numAttrs; i++)
+        if (config.attrs[i].id == cudaLaunchAttributeClusterDimension)
+            return config.attrs[i].val.clusterDim.z;
+    return 1;
+}
+
 /* What a start, or a question, with such clusters along z would be told. */
 cudaError_t check_cluster(const void *function, unsigned cluster, unsigned blocks)
 {
@@ -43,10 +52,7 @@ cudaError_t check_cluster(const void *function, unsigned cluster, unsigned block
 static cudaError_t clusters_held(int *to, const void *function, const cudaLaunchConfig_t &c)
 {
     enum { GROUP = 16, THREADS = 2048, RESERVED = 1 << 10 };
-    unsigned size = 1, threads = c.blockDim.x * c.blockDim.y * c.blockDim.z;
-    for (unsigned i = 0; i < c.numAttrs; i++)
-        if (c.attrs[i].id == cudaLaunchAttributeClusterDimension)
-            size = c.attrs[i].val.clusterDim.z;
+    unsigned size = cluster_of(c), threads = c.blockDim.x * c.blockDim.y * c.blockDim.z;
     cudaError_t error = check_cluster(function, size, c.gridDim.z);
     if (error != cudaSuccess || !threads || c.dynamicSmemBytes > shared_optin())
         return error != cudaSuccess ? error : cudaErrorInvalidValue;
@@ -55,6 +61,13 @@ static cudaError_t clusters_held(int *to, const void *function, const cudaLaunch
     size_t processors = (size_t)the().processors, group = processors < GROUP ? processors : GROUP;
     *to = (int)(processors / group * (group * each / size));
     return cudaSuccess;
+}
+
+/* What a kernel may have until it asks for more. */
+size_t shared_limit(const void *function)
+{
+    auto limit = the().shared_limits.find(function);
+    return limit == the().shared_limits.end() ? (size_t)SHARED : (size_t)limit->second;
 }
 
 static void describe(cudaDeviceProp &p)
@@ -242,6 +255,16 @@ cudaError_t cudaDeviceReset(void)
         the().shared_limits.clear();
         the().large_clusters.clear();
         the().sticky = cudaSuccess;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attr, const void *func)
+{
+    return api(__func__, PLAIN, [&] {
+        if (!attr || !func)
+            return func ? cudaErrorInvalidValue : cudaErrorInvalidDeviceFunction;
+        *attr = {the().code, the().capability, (int)shared_limit(func)};
         return cudaSuccess;
     });
 }

@@ -235,7 +235,6 @@ cudaError_t submit(cudaStream_t stream, task_ref what)
 
 static cudaError_t check_launch(const task &t, const void *function)
 {
-    state &s = the();
     size_t threads = (size_t)t.block.x * t.block.y * t.block.z;
     if (!t.grid.x || !t.grid.y || !t.grid.z || !threads)
         return cudaErrorInvalidConfiguration;
@@ -246,9 +245,7 @@ static cudaError_t check_launch(const task &t, const void *function)
     cudaError_t error = check_cluster(function, t.cluster, t.grid.z);
     if (error != cudaSuccess)
         return error;
-    auto limit = s.shared_limits.find(function);
-    size_t most = limit == s.shared_limits.end() ? shared_optin() : (size_t)limit->second;
-    return t.shared > most ? cudaErrorInvalidValue : cudaSuccess;
+    return t.shared > shared_limit(function) ? cudaErrorInvalidValue : cudaSuccess;
 }
 
 } // namespace cuda_emulator::runtime
@@ -279,11 +276,22 @@ static cudaError_t check_file(const char *name, const void *function)
     return cudaErrorInvalidDeviceFunction;
 }
 
-cudaError_t launch(cudaStream_t stream, const char *name, const void *function, dim3 grid,
-                   dim3 block, size_t shared, unsigned cluster, bool overlap,
+static bool may_overlap(const cudaLaunchConfig_t &config)
+{
+    for (unsigned i = 0; i < config.numAttrs; i++)
+        if (config.attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization)
+            return config.attrs[i].val.programmaticStreamSerializationAllowed != 0;
+    return false;
+}
+
+cudaError_t launch(const cudaLaunchConfig_t &config, const char *name, const void *function,
                    std::function<void()> body)
 {
-    return api("cudaLaunchKernel", ASYNC, [&] {
+    const dim3 &grid = config.gridDim, &block = config.blockDim;
+    size_t shared = config.dynamicSmemBytes;
+    unsigned cluster = cluster_of(config);
+    bool overlap = may_overlap(config);
+    return api("cudaLaunchKernelEx", ASYNC, [&] {
         auto t = std::make_shared<task>();
         t->type = cudaGraphNodeTypeKernel;
         t->name = name;
@@ -293,7 +301,7 @@ cudaError_t launch(cudaStream_t stream, const char *name, const void *function, 
         t->cluster = cluster;
         t->overlap = overlap;
         t->body = std::move(body);
-        stream = find_stream(stream);
+        cudaStream_t stream = find_stream(config.stream);
         if (!stream)
             return cudaErrorInvalidResourceHandle;
         t->green = stream->green;
@@ -316,7 +324,7 @@ cudaError_t launch(cudaStream_t stream, const char *name, const void *function, 
 cudaError_t cuda_emulator_call(cudaStream_t stream, const char *name, void (*body)(void *user),
                                void *user)
 {
-    return cuda_emulator::launch(stream, name, nullptr, dim3(), dim3(), 0, 1, false, [=] {
+    return cuda_emulator::launch({dim3(), dim3(), 0, stream, nullptr, 0}, name, nullptr, [=] {
         cuda_emulator::previous_awaited();
         cuda_emulator::next_released();
         body(user);

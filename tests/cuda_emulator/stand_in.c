@@ -211,16 +211,16 @@ TEST(calls_fail_on_demand)
     cudaGraphExec_t exec;
     cuda_emulator_fail("cudaGraphInstantiate", 1, cudaErrorMemoryAllocation);
     GIVES(cudaGraphInstantiate(&exec, diamond(), 0), cudaErrorMemoryAllocation);
-    cuda_emulator_fail("cudaLaunchKernel", 1, cudaErrorLaunchOutOfResources);
+    cuda_emulator_fail("cudaLaunchKernelEx", 1, cudaErrorLaunchOutOfResources);
     GIVES(cuda_emulator_call(t.a, "a", note, NULL), cudaErrorLaunchOutOfResources);
-    cuda_emulator_fail("cudaLaunchKernel", 1, cudaErrorLaunchOutOfResources);
-    cuda_emulator_fail("cudaLaunchKernel", 1, cudaSuccess);
+    cuda_emulator_fail("cudaLaunchKernelEx", 1, cudaErrorLaunchOutOfResources);
+    cuda_emulator_fail("cudaLaunchKernelEx", 1, cudaSuccess);
     put(t.a, "a");
 }
 
 TEST(the_device_keeps_some_errors)
 {
-    static const char *const at[] = {"cudaGraphLaunch", "cudaLaunchKernel", "kernel"};
+    static const char *const at[] = {"cudaGraphLaunch", "cudaLaunchKernelEx", "kernel"};
     for (size_t i = 0; i < 3; i++) {
         start();
         cuda_emulator_fail(at[i], (int)i + 1, cudaErrorIllegalAddress);

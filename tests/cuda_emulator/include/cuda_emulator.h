@@ -51,10 +51,9 @@ namespace cuda_emulator
 void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, unsigned cluster,
               const std::function<void()> &body);
 
-/* What tec_cuda_start calls: part of a capture, or queued on the stream. `function` identifies the
- * kernel; `name` lives as long as the process. */
-cudaError_t launch(cudaStream_t stream, const char *name, const void *function, dim3 grid,
-                   dim3 block, size_t shared, unsigned cluster, bool overlap,
+/* What cudaLaunchKernelEx calls: part of a capture, or queued on the stream. `function` identifies
+ * the kernel; `name` lives as long as the process. */
+cudaError_t launch(const cudaLaunchConfig_t &config, const char *name, const void *function,
                    std::function<void()> body);
 } // namespace cuda_emulator
 #endif

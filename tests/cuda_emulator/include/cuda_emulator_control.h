@@ -30,7 +30,7 @@ void cuda_emulator_background(unsigned microseconds);
 /* The nth call from now (1: the next) of the API function `call` fails with `error`, once. Errors
  * that a device keeps (illegal address, launch failure ...) injected into a call that puts work on
  * a stream come when that work runs; from then on every call returns them, until
- * cudaDeviceReset() or cuda_emulator_reset(). A kernel start is "cudaLaunchKernel"; "kernel" is
+ * cudaDeviceReset() or cuda_emulator_reset(). A kernel start is "cudaLaunchKernelEx"; "kernel" is
  * the nth kernel that runs; "no cuGreenCtxCreate" is a driver that lacks that function. error
  * cudaSuccess: take the injection back. */
 void cuda_emulator_fail(const char *call, int nth, cudaError_t error);
@@ -56,6 +56,9 @@ cudaError_t cuda_emulator_call(cudaStream_t stream, const char *name, void (*bod
                                void *user);
 /* The device: 10 * major + minor (90), multiprocessors (132), bytes of memory (8 GiB). */
 void cuda_emulator_device(int capability, int processors, size_t memory);
+/* What the kernels' code is for, 10 * major + minor (90): a driver that makes code for the device
+ * of older PTX says so of each. */
+void cuda_emulator_code(int capability);
 /* The driver's version, 1000 * major + 10 * minor; 0: the toolkit's (start). */
 void cuda_emulator_driver(int version);
 

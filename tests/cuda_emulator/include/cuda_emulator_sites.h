@@ -1,6 +1,6 @@
-/* cuda_emulator_sites.h - in front of the device's C files: each call of the API tells the emulator
- * where it stands, so that a test knows which places it has made fail. A function that is missing
- * here has no place, which tests/cuda/failure.c finds. */
+/* cuda_emulator_sites.h - in front of the device's C files and of start.cuh: each call of the API
+ * tells the emulator where it stands, so that a test knows which places it has made fail. A
+ * function that is missing here has no place, which tests/cuda/failure.c finds. */
 #ifndef CUDA_EMULATOR_SITES_H
 #define CUDA_EMULATOR_SITES_H
 
@@ -18,6 +18,7 @@
 #define cudaEventRecord(...) CUDA_EMULATOR_SITE(cudaEventRecord(__VA_ARGS__))
 #define cudaFree(...) CUDA_EMULATOR_SITE(cudaFree(__VA_ARGS__))
 #define cudaFreeHost(...) CUDA_EMULATOR_SITE(cudaFreeHost(__VA_ARGS__))
+#define cudaFuncGetAttributes(...) CUDA_EMULATOR_SITE(cudaFuncGetAttributes(__VA_ARGS__))
 #define cudaFuncSetAttribute(...) CUDA_EMULATOR_SITE(cudaFuncSetAttribute(__VA_ARGS__))
 #define cudaGetDeviceCount(...) CUDA_EMULATOR_SITE(cudaGetDeviceCount(__VA_ARGS__))
 #define cudaGetDriverEntryPointByVersion(...) \
@@ -33,6 +34,7 @@
 #define cudaGraphUpload(...) CUDA_EMULATOR_SITE(cudaGraphUpload(__VA_ARGS__))
 #define cudaHostAlloc(...) CUDA_EMULATOR_SITE(cudaHostAlloc(__VA_ARGS__))
 #define cudaHostGetDevicePointer(...) CUDA_EMULATOR_SITE(cudaHostGetDevicePointer(__VA_ARGS__))
+#define cudaLaunchKernelEx(...) CUDA_EMULATOR_SITE(cudaLaunchKernelEx(__VA_ARGS__))
 #define cudaMalloc(...) CUDA_EMULATOR_SITE(cudaMalloc(__VA_ARGS__))
 #define cudaMallocHost(...) CUDA_EMULATOR_SITE(cudaMallocHost(__VA_ARGS__))
 #define cudaMemGetInfo(...) CUDA_EMULATOR_SITE(cudaMemGetInfo(__VA_ARGS__))

@@ -130,30 +130,11 @@ enum cudaFuncAttribute {
     cudaFuncAttributeMax = 16
 };
 
-/* How a kernel is started, for questions about it: kernels are started by emulated_start.h. */
-
-typedef enum cudaLaunchAttributeID {
-    cudaLaunchAttributeClusterDimension = 4,
-    cudaLaunchAttributeProgrammaticStreamSerialization = 6
-} cudaLaunchAttributeID;
-typedef union cudaLaunchAttributeValue {
-    char pad[64];
-    struct {
-        unsigned int x, y, z;
-    } clusterDim;
-    int programmaticStreamSerializationAllowed;
-} cudaLaunchAttributeValue;
-typedef struct cudaLaunchAttribute_st {
-    cudaLaunchAttributeID id;
-    cudaLaunchAttributeValue val;
-} cudaLaunchAttribute;
-typedef struct cudaLaunchConfig_st {
-    dim3 gridDim, blockDim;
-    size_t dynamicSmemBytes;
-    cudaStream_t stream;
-    cudaLaunchAttribute *attrs;
-    unsigned int numAttrs;
-} cudaLaunchConfig_t;
+/* Of the toolkit's fields those that somebody asks for. */
+struct cudaFuncAttributes {
+    int ptxVersion, binaryVersion; /* 10 * major + minor */
+    int maxDynamicSharedSizeBytes;
+};
 
 /* Memory. */
 
@@ -295,6 +276,31 @@ typedef struct cudaGraphExecUpdateResultInfo_st {
     cudaGraphNode_t errorNode;
     cudaGraphNode_t errorFromNode;
 } cudaGraphExecUpdateResultInfo;
+
+/* Starts; of the toolkit's attributes and fields those that somebody uses. */
+
+typedef enum cudaLaunchAttributeID {
+    cudaLaunchAttributeIgnore = 0,
+    cudaLaunchAttributeClusterDimension = 4,
+    cudaLaunchAttributeProgrammaticStreamSerialization = 6
+} cudaLaunchAttributeID;
+typedef union cudaLaunchAttributeValue {
+    struct {
+        unsigned int x, y, z;
+    } clusterDim;
+    int programmaticStreamSerializationAllowed;
+} cudaLaunchAttributeValue;
+typedef struct cudaLaunchAttribute_st {
+    cudaLaunchAttributeID id;
+    cudaLaunchAttributeValue val;
+} cudaLaunchAttribute;
+typedef struct cudaLaunchConfig_st {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    cudaLaunchAttribute *attrs;
+    unsigned int numAttrs;
+} cudaLaunchConfig_t;
 
 #include "tests/cuda_emulator/include/cuda_functions.def"
 

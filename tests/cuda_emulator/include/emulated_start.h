@@ -1,7 +1,8 @@
-/* emulated_start.h - tec_cuda_start, tec_cuda_start_clusters: how a kernel is started. */
+/* emulated_start.h - what kernels/cuda/start.cuh asks of the runtime, and the kernel's name beside
+ * it. */
 #pragma once
 
-#include "kernels/cuda/launch.h"
+#include "tests/cuda_emulator/include/cuda_emulator_sites.h"
 
 #include <cuda_emulator.h>
 
@@ -10,35 +11,31 @@ namespace cuda_emulator
 /* The kernel in the text of a call: its second argument. Lives as long as the process. `file` is
  * the one that is compiled: the kernel's __shared__ arrays are among those of that file. */
 const char *kernel_of(const char *call, const char *file);
-
-template <class... Params, class... Args>
-static void start_clusters(const char *call, const char *file, struct tec_cuda_launch *launch,
-                           void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared,
-                           int cluster, Args... args)
-{
-    const void *function = reinterpret_cast<const void *>(kernel);
-    if (launch->error != cudaSuccess || grid.x == 0 || grid.y == 0 || grid.z == 0)
-        return;
-    if (cluster > TEC_CUDA_PORTABLE)
-        launch->error =
-            cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-    if (launch->error != cudaSuccess)
-        return;
-    launch->error = cuda_emulator::launch(
-        launch->stream, kernel_of(call, file), function, grid, block, shared, (unsigned)cluster,
-        launch->overlap && !launch->first, [=]() { kernel((Params)args...); });
-    launch->kernels++;
-    launch->first = false;
-}
-
-template <class... Params, class... Args>
-static void start(const char *call, const char *file, struct tec_cuda_launch *launch,
-                  void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared, Args... args)
-{
-    start_clusters(call, file, launch, kernel, grid, block, shared, 1, args...);
-}
+/* The calling thread's next start is of that kernel; and which that was. */
+void starts(const char *name);
+const char *started();
 } // namespace cuda_emulator
 
-#define tec_cuda_start(...) cuda_emulator::start(#__VA_ARGS__, __BASE_FILE__, __VA_ARGS__)
-#define tec_cuda_start_clusters(...) \
-    cuda_emulator::start_clusters(#__VA_ARGS__, __BASE_FILE__, __VA_ARGS__)
+/* As in the toolkit, C++ has the kernel itself in place of its address. */
+template <class T> static cudaError_t(cudaFuncGetAttributes)(cudaFuncAttributes *facts, T *kernel)
+{
+    return (cudaFuncGetAttributes)(facts, reinterpret_cast<const void *>(kernel));
+}
+
+template <class... Params, class... Args>
+static cudaError_t(cudaLaunchKernelEx)(const cudaLaunchConfig_t *config, void (*kernel)(Params...),
+                                       Args... args)
+{
+    return cuda_emulator::launch(*config, cuda_emulator::started(),
+                                 reinterpret_cast<const void *>(kernel),
+                                 [=]() { kernel(args...); });
+}
+
+#include "kernels/cuda/start.cuh"
+
+#define tec_cuda_start(...)                                                        \
+    (cuda_emulator::starts(cuda_emulator::kernel_of(#__VA_ARGS__, __BASE_FILE__)), \
+     (tec_cuda_start)(__VA_ARGS__))
+#define tec_cuda_start_clusters(...)                                               \
+    (cuda_emulator::starts(cuda_emulator::kernel_of(#__VA_ARGS__, __BASE_FILE__)), \
+     (tec_cuda_start_clusters)(__VA_ARGS__))

@@ -118,9 +118,9 @@ static void check_threads()
 /* A start under the name of that file. */
 static cudaError_t start_as(const char *file, void (*kernel)(int *), cudaStream_t stream)
 {
-    return cuda_emulator::launch(stream, cuda_emulator::kernel_of("launch, kernel", file),
-                                 reinterpret_cast<const void *>(kernel), dim3(1), dim3(1), 0, 1,
-                                 false, []() {});
+    return cuda_emulator::launch({dim3(1), dim3(1), 0, stream, nullptr, 0},
+                                 cuda_emulator::kernel_of("launch, kernel", file),
+                                 reinterpret_cast<const void *>(kernel), []() {});
 }
 
 /* barriers.cu starts what is in it; what is in another file, or not static, it does not. */
