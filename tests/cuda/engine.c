@@ -2,6 +2,8 @@
  * left, in the middle of frames a record that says so, and a robot that is handed what the pipeline
  * declares, in time. Kernel bodies are off: what they compute is not the question here. */
 #include "graph/run/engine/engine.h"
+#include "kernels/device_kind.h"
+#include "kernels/grids.h"
 #include "tectum.h"
 #include "tests/cuda/model.h"
 
@@ -99,6 +101,67 @@ TEST(a_load_that_fails_is_one_error)
     printf("# %d loads failed\n", failures);
     tec_pipeline_free(p);
     CHECK_INT(heap.live, ==, 0);
+}
+
+/* --- the graph ------------------------------------------------------------------------------- */
+
+struct told {
+    int kernels, loops;
+};
+
+static void count_start(void *user, const struct tec_grid *grid)
+{
+    struct told *told = user;
+    (void)grid;
+    told->kernels++;
+}
+
+/* What the commands, which `graph --compiled` lists, start by kernels/grids.h; a mark is a kernel,
+ * a loop one in front and one in its body, and one is at the end. */
+static struct told told_of(const struct tec_capture *c)
+{
+    const struct tec_cuda_facts facts = {
+        90, 132, true, TEC_CUDA_PARTIALS, TEC_CUDA_TERMS, TEC_CUDA_SQUARES};
+    struct told told = {1, 0};
+    for (int i = 0; i < c->n;) {
+        told.kernels += c->commands[i].kind != TEC_RUN;
+        told.loops += c->commands[i].kind == TEC_REPEAT;
+        i += tec_grids_at(c, i, &facts, count_start, &told);
+    }
+    return told;
+}
+
+static void check_graph(const char *part, const struct tec_capture *c)
+{
+    struct told told = told_of(c);
+    if (tec_capture_kernels(c) != told.kernels)
+        fprintf(stderr, "# %s: %d kernels, %d are told\n", part, tec_capture_kernels(c),
+                told.kernels);
+    CHECK_INT(tec_capture_kernels(c), ==, told.kernels);
+    CHECK_INT(tec_capture_nodes(c), ==, told.kernels + told.loops);
+}
+
+TEST(each_part_is_the_graph_that_is_told)
+{
+    static const char *const archs[] = {"pi05", "pi0", "pi05_causal"};
+    int parts = 0;
+    for (int i = 0; i < 12; i++) {
+        clean();
+        model_open(archs[i / 4], i % 2, i / 2 % 2 ? 40 : 0);
+        for (int p = 0; p < t.plan->n_parts; p++) {
+            const struct tec_plan_part *part = &t.plan->parts[p];
+            parts += part->capture != NULL;
+            if (part->capture) {
+                CHECK_INT(tec_capture_commands(part->capture), ==, part->program.n_steps);
+                check_graph(part->name, part->capture);
+            }
+            for (int s = 0; s < part->n_slices; s++)
+                check_graph(part->name, part->slices[s]);
+        }
+        model_close();
+    }
+    printf("# %d parts\n", parts);
+    CHECK_INT(parts, >, 60);
 }
 
 /* --- frames ---------------------------------------------------------------------------------- */
