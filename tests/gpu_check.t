@@ -1,8 +1,14 @@
 #!/bin/sh
 # gpu_check.t - tools/gpu_check.sh runs through on the CPU, writes its two files, and says what is wrong;
-# its three calls with stand-ins for a GPU, a stand-in for each failure. With --emulator: what measures, on
-# the emulator's device_check.
+# its three calls with stand-ins for a GPU, a stand-in for each failure.
+#
+#   sh tests/gpu_check.t --emulator [CALL...]   and then these calls (all three) whole, on the emulator
 cd "$(dirname "$0")/.." || exit 1
+emulated='' # calls
+if [ "${1:-}" = --emulator ]; then
+    shift
+    emulated=${*:-1 2 3}
+fi
 if [ ! -x build/release/tectum ]; then
     echo "1..0 # SKIP tectum is not built"
     exit 0
@@ -78,9 +84,13 @@ case "$*" in
 *) echo "1980 MHz, 2619 MHz, 700.00 W" ;;
 esac
 EOF
+# Both run the program behind their options.
 cat >"$work/bin/ncu" <<'EOF'
 #!/bin/sh
 [ "$BROKEN" != counters ] || [ "${*##* }" != gemm_bf16 ] || { echo "no permission to read counters" >&2; exit 1; }
+while [ $# -gt 0 ] && [ ! -x "$1" ]; do shift; done
+"$@" || exit 1
+[ "$BROKEN" != unseen ] || [ "${*##* }" != rmsnorm ] || { echo "==WARNING== No kernels were profiled."; exit 0; }
 echo "Duration us 20"
 EOF
 cat >"$work/bin/compute-sanitizer" <<'EOF'
@@ -88,7 +98,10 @@ cat >"$work/bin/compute-sanitizer" <<'EOF'
 case "$BROKEN $*" in
 access*memcheck*norm*) echo "ERROR SUMMARY: 1 error"; exit 9 ;;
 hang*racecheck*) sleep 60 ;;
+idle*memcheck*attention*) echo "ERROR SUMMARY: 0 errors"; exit 0 ;;
 esac
+while [ $# -gt 0 ] && [ ! -x "$1" ]; do shift; done
+"$@" || exit 1
 echo "ERROR SUMMARY: 0 errors"
 EOF
 # What it answers for benches is what they said on the CPU.
@@ -142,16 +155,29 @@ broken 2 differs 'bench same_pi0_views3 .*actions differ'
 broken 2 actionflow 'bench actionflow .*no memory'
 broken 3 access 'sanitizer memcheck_kernels_.*1 error'
 broken 3 counters 'profile gemm_bf16 .*no permission'
+broken 3 unseen 'profile rmsnorm .*0 kernels'
+broken 3 idle 'sanitizer memcheck_kernels_attention_bf16 .*no test ran'
 broken 3 hang 'sanitizer racecheck_.*limit' 1
 
 # --- with the emulator ----------------------------------------------------------------------------
 
-if [ "${1:-}" = --emulator ]; then
-    PATH=$work/bin:$PATH sh tools/gpu_check.sh --parts bench --minutes 240 --size tiny \
-        --program build/release/emulator/device_check --out "$work/emulated" >"$work/log" 2>&1
-    check $? "benches on the emulator"
-    grep '^not ok' "$work/log" | sed 's/^/# /'
+# One order of threads, blocks and copies: tests/run.sh has the others.
+cat >"$work/bin/emulated" <<'EOF'
+#!/bin/sh
+if [ "$1" = kernels ]; then
+    shift
+    set -- kernels --schedule 0 "$@"
 fi
+exec build/release/emulator/device_check "$@"
+EOF
+chmod +x "$work/bin/emulated"
+for number in $emulated; do
+    begun=$(date +%s)
+    PATH=$work/bin:$PATH sh tools/gpu_check.sh --call "$number" --minutes 480 --size tiny --side "$(nproc)" \
+        --program "$work/bin/emulated" --out "$work/emulated" >"$work/log" 2>&1
+    check $? "call $number on the emulator: $(grep -c '^ok' "$work/log") steps in $(($(date +%s) - begun)) s"
+    sed -n '/^not ok/s/^/# /p; /^ok/s/^/#   /p' "$work/log"
+done
 
 if command -v shellcheck >/dev/null 2>&1; then
     shellcheck -x -s sh tools/gpu_check.sh tools/gpu_tree.sh tests/gpu_check.t

@@ -461,7 +461,7 @@ static void check_cuda(const struct options *o, struct tally *tally, const struc
         return;
     }
     if (kind == CUDA_TIER_REAL)
-        check_cuda_once(o, tally, ref, "cuda", false);
+        check_cuda_once(o, tally, ref, "cuda", o->small);
     for (int s = 0; kind == CUDA_TIER_EMULATED && s < CUDA_TIER_SCHEDULES; s++) {
         if (o->schedule >= 0 && o->schedule != s)
             continue;
