@@ -121,7 +121,7 @@ static void count_start(void *user, const struct tec_grid *grid)
 static struct told told_of(const struct tec_capture *c)
 {
     const struct tec_cuda_facts facts = {
-        90, 132, true, TEC_CUDA_PARTIALS, TEC_CUDA_TERMS, TEC_CUDA_SQUARES};
+        90, 132, true, TEC_CUDA_PARTIALS, TEC_CUDA_TERMS, TEC_CUDA_SQUARES, TEC_CUDA_CLUSTERS};
     struct told told = {1, 0};
     for (int i = 0; i < c->n;) {
         told.kernels += c->commands[i].kind != TEC_RUN;
