@@ -193,6 +193,42 @@ void tec_device_put(struct tec_device *device, void *memory)
         device->kind->put(device, memory);
 }
 
+static bool sends(const struct tec_device *device)
+{
+    return !device->measures && device->kind->send;
+}
+
+void *tec_device_pin(struct tec_device *device, size_t size)
+{
+    return sends(device) ? device->kind->pin(device, size) : tec_heap_get(device->heap, size);
+}
+
+void tec_device_unpin(struct tec_device *device, void *memory)
+{
+    if (sends(device) && memory)
+        device->kind->unpin(device, memory);
+    else
+        tec_heap_put(device->heap, memory);
+}
+
+void tec_device_send(struct tec_device *device, void *to, const void *from, size_t size)
+{
+    if (sends(device))
+        device->kind->send(device, to, from, size);
+}
+
+void tec_device_note(struct tec_device *device, int note)
+{
+    if (sends(device))
+        device->kind->note(device, note);
+}
+
+void tec_device_await(struct tec_device *device, enum tec_stream stream, int note)
+{
+    if (sends(device))
+        device->kind->await(device, stream, note);
+}
+
 int64_t tec_device_peak(const struct tec_device *device)
 {
     return atomic_load(&device->memory.peak);

@@ -80,6 +80,11 @@ void tec_device_put(struct tec_device *device, void *memory);
 int64_t tec_device_peak(const struct tec_device *device);
 int64_t tec_device_room(const struct tec_device *device); /* free for get; -1 = not known */
 
+/* Host memory that the device copies from by itself while others compute, or NULL: pinned; on a
+ * device that reads the host's it is plain memory. Aligned to 64, of any content. */
+void *tec_device_pin(struct tec_device *device, size_t size);
+void tec_device_unpin(struct tec_device *device, void *memory);
+
 /* Host to device and back, in the order of replays of the stream. Between frames' replays nothing
  * here blocks as long as what is uploaded fits the device's staging (4 MiB); both sides may be
  * reused on return. */
@@ -87,6 +92,17 @@ void tec_device_upload(struct tec_device *device, enum tec_stream stream, void *
                        const void *from, size_t size);
 void tec_device_download(struct tec_device *device, enum tec_stream stream, void *to,
                          const void *from, size_t size);
+
+/* Host to device beside all streams: these copies run in their own order, and no stream waits for
+ * them but by tec_device_await. `from` is of tec_device_pin and stays as it is until a stream that
+ * has waited for the copy has ended; other memory may hold up the call. Nothing here waits for the
+ * device. A device that reads the host's memory has no use for them, and does nothing. */
+void tec_device_send(struct tec_device *device, void *to, const void *from, size_t size);
+/* From now on `note` (0 .. TEC_SEND_NOTES - 1) stands for all that was sent so far. */
+enum { TEC_SEND_NOTES = 8 };
+void tec_device_note(struct tec_device *device, int note);
+/* What is put on the stream from now on runs behind what the note stands for. */
+void tec_device_await(struct tec_device *device, enum tec_stream stream, int note);
 
 /* Device to host in the middle of a replay of the main stream: what is read is complete, as what a
  * branch made is once its mark is reached. Waits for this copy alone where the device runs

@@ -96,6 +96,11 @@ struct tec_device_kind {
     void (*close)(struct tec_device *device);
     void *(*get)(struct tec_device *device, size_t size);
     void (*put)(struct tec_device *device, void *memory);
+    void *(*pin)(struct tec_device *device, size_t size); /* NULL, with all below: plain memory */
+    void (*unpin)(struct tec_device *device, void *memory);
+    void (*send)(struct tec_device *device, void *to, const void *from, size_t size);
+    void (*note)(struct tec_device *device, int note);
+    void (*await)(struct tec_device *device, enum tec_stream stream, int note);
     int64_t (*room)(const struct tec_device *device);
     bool (*address)(const struct tec_device *device, char address[32]); /* NULL: it is no card */
     void (*upload)(struct tec_device *device, enum tec_stream stream, void *to, const void *from,

@@ -27,7 +27,7 @@ static void same_as_a_prefill(bool bf16, int threads)
         tec_kv_pool_drop(&plan->prefixes, plain);
         tec_kv_pool_drop(&plan->prefixes, other);
     }
-    close_model();
+    close_recall();
 }
 
 TEST(everything_recomputed_is_a_prefill_byte_by_byte)
@@ -48,7 +48,7 @@ TEST(nothing_recomputed_is_full_reuse)
     CHECK(memcmp(read_region(a), read_region(b), region_bytes()) == 0);
     for (int l = 0; l < recall.layers; l++)
         CHECK_INT(recall.rows[l], ==, QUERY);
-    close_model();
+    close_recall();
 }
 
 /* Without placing and importance, in a region that holds what is placed. */
@@ -72,7 +72,7 @@ TEST(rows_alone_are_the_same_bytes)
     CHECK(memcmp(want, read_region(region), region_bytes()) == 0);
     keep.forced = NULL;
     CHECK(!run(&keep, region));
-    close_model();
+    close_recall();
 }
 
 /* Forced to the sets that were chosen, the same bytes; and as many lanes as one likes. */
@@ -98,7 +98,7 @@ TEST(what_is_chosen_does_not_depend_on_lanes)
         CHECK(memcmp(copy, first, size) == 0);
         for (int l = 1; l < recall.layers; l++)
             CHECK(recall.rows[l] <= recall.rows[l - 1]);
-        close_model();
+        close_recall();
     }
     free(copy);
 }
@@ -145,7 +145,7 @@ TEST(a_branching_recall_says_what_is_wrong)
     CHECK(strstr(err.message, "segment 4 has no kept keys at layer") != NULL);
     lost = -1;
     CHECK(run(&keep, region));
-    close_model();
+    close_recall();
 }
 
 TEST(what_is_wrong_is_said_and_the_next_prompt_runs)
@@ -176,7 +176,7 @@ TEST(what_is_wrong_is_said_and_the_next_prompt_runs)
     const struct tec_remember_text long_text = {ids, MOST + 1};
     CHECK_INT(tec_remember_run(plan, &long_text, 1, &err), ==, TEC_INVALID);
     CHECK(run(&keep, region));
-    close_model();
+    close_recall();
 }
 
 /* Every row spreads its weight evenly over what it sees: no segment matters more than another. */

@@ -50,10 +50,33 @@ static inline void open_model(bool bf16, int threads)
     row = (size_t)model->text.stack.kv_heads * (size_t)model->text.stack.head_dim * (bf16 ? 2 : 4);
 }
 
+/* Memory that the device copies from, until the model is closed. */
+static unsigned char *pinned[4 * LAYERS];
+static int n_pinned;
+
+static inline unsigned char *pin(size_t size)
+{
+    REQUIRE(n_pinned < (int)(sizeof pinned / sizeof *pinned));
+    return pinned[n_pinned++] = tec_device_pin(device, size);
+}
+
+static inline void unpin(void)
+{
+    while (n_pinned)
+        tec_device_unpin(device, pinned[--n_pinned]);
+}
+
+static inline void close_recall(void)
+{
+    unpin();
+    close_model();
+}
+
 /* A prompt of segments of 1 to 9 tokens, and each of them kept. */
 static inline void make_prompt(unsigned seed)
 {
     int at = BEGINNING;
+    unpin();
     srand(seed);
     for (int u = 0; u < SEGMENTS; u++) {
         segments[u].begin = at;
@@ -69,8 +92,8 @@ static inline void make_prompt(unsigned seed)
                                                   segments[u].end - segments[u].begin};
     REQUIRE(tec_remember_run(plan, texts, SEGMENTS + 1, &err) == TEC_OK);
     for (int l = 0; l < model->text.stack.layers; l++) {
-        kept_k[l] = TEC_NEW(&arena, (size_t)query * row, unsigned char);
-        kept_v[l] = TEC_NEW(&arena, (size_t)query * row, unsigned char);
+        kept_k[l] = pin((size_t)query * row);
+        kept_v[l] = pin((size_t)query * row);
         REQUIRE(kept_k[l] && kept_v[l]);
         tec_remember_read(plan, 0, query, l, kept_k[l], kept_v[l]);
     }
@@ -124,7 +147,7 @@ static inline unsigned char *run_as(const struct tec_recall_rule *rule, bool bf1
     unsigned char *copy = malloc(*size);
     REQUIRE(copy != NULL);
     memcpy(copy, read_region(region), *size);
-    close_model();
+    close_recall();
     return copy;
 }
 

@@ -24,10 +24,25 @@ static const struct {
 #undef NODE_PASS
 };
 
-size_t tec_plan_recall_bytes(const struct tec_plan *p)
+/* Pieces come to the device so many layers ahead of those that need them, the one that runs among
+ * them. */
+enum { AHEAD = 4 };
+_Static_assert((int)AHEAD <= (int)TEC_SEND_NOTES, "each room has a note");
+
+int tec_plan_recall_rooms(const struct tec_plan *p)
 {
+    if (tec_device_reads_host(p->device))
+        return 0;
+    return p->space.shape.layers < AHEAD ? p->space.shape.layers : AHEAD;
+}
+
+/* K and V of a prompt, and behind those of each segment what a kept piece has behind them: a
+ * checksum, up to the next line of 64 bytes. */
+size_t tec_plan_recall_room(const struct tec_plan *p)
+{
+    enum { BEHIND = 8 + 64 };
     size_t row = tec_kv_row_bytes(&p->space.shape);
-    return tec_device_reads_host(p->device) ? 0 : 2 * (size_t)p->spec.frame_tokens * row;
+    return 2 * (size_t)p->spec.frame_tokens * row + (size_t)p->spec.segments * BEHIND;
 }
 
 int tec_plan_keys(const struct tec_plan *p)
@@ -115,7 +130,7 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     p->bytes.kv = tec_kv_space_bytes(&p->space);
     if (s->segments) {
         TEC_TRY(make_space(p, &p->kept, &shape, s->segment_tokens, err));
-        p->bytes.kv += (int64_t)tec_plan_recall_bytes(p);
+        p->bytes.kv += (int64_t)tec_plan_recall_room(p) * tec_plan_recall_rooms(p);
     }
     if (tec_plan_keys(p))
         TEC_TRY(make_crossed(p, err));

@@ -187,9 +187,10 @@ enum tec_status tec_plan_create(struct tec_plan **out, const struct tec_plan_inp
                                 struct tec_heap *heap, struct tec_error *err);
 void tec_plan_destroy(struct tec_plan *plan); /* NULL is allowed */
 
-/* Bytes of device memory that a recall of the plan takes for kept pieces of a layer: 0 where the
- * device reads the host's. In bytes.kv. */
-size_t tec_plan_recall_bytes(const struct tec_plan *plan);
+/* Device memory that a recall of the plan takes for kept pieces, in rooms of a layer each: 0 where
+ * the device reads the host's. All of it is in bytes.kv. */
+int tec_plan_recall_rooms(const struct tec_plan *plan);
+size_t tec_plan_recall_room(const struct tec_plan *plan); /* bytes of one */
 
 /* Most keys that an action reads projections of; 0 = of none. */
 int tec_plan_keys(const struct tec_plan *plan);

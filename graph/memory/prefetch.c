@@ -54,6 +54,7 @@ static bool arrays_take(struct tec_prefetch *s)
     s->sets = TEC_NEW(a, pieces, unsigned char);
     s->staging = TEC_NEW(a, pieces, unsigned char *);
     s->pieces = TEC_NEW(a, pieces, const unsigned char *);
+    s->there = TEC_NEW(a, pieces, _Atomic bool);
     s->load_ns = TEC_NEW(a, pieces, int64_t);
     s->room_loads = LOADS_A_PIECE * pieces;
     s->loads = TEC_NEW(a, s->room_loads, struct tec_load_event);
@@ -62,7 +63,7 @@ static bool arrays_take(struct tec_prefetch *s)
     all = tec_arena_push(&s->rules_arena, rules, 1, 64) && all;
     s->rules_mark = (struct tec_arena_mark){s->rules_arena.block, 0};
     return all && s->kv && s->order && s->failed && s->sets && s->staging && s->pieces &&
-           s->load_ns && s->loads;
+           s->there && s->load_ns && s->loads;
 }
 
 enum tec_status tec_prefetch_create(struct tec_prefetch **out, struct tec_store *store,
@@ -160,6 +161,8 @@ enum tec_status tec_prefetch_begin(struct tec_prefetch *s, const struct tec_pref
     memset(s->whole_at, 0, layers * sizeof *s->whole_at);
     memset(s->bubble_ns, 0, layers * sizeof *s->bubble_ns);
     memset(s->failed, 0, segments);
+    for (size_t i = 0; i < layers * segments; i++)
+        atomic_store_explicit(&s->there[i], false, memory_order_relaxed);
     s->n_loads = 0;
     s->remote_left = s->options.remote_ns > 0 ? s->options.remote_ns : INT64_MAX;
     s->counts = (struct tec_prefetch_counts){.forwards = 1};
@@ -219,6 +222,13 @@ bool tec_prefetch_ready(const struct tec_prefetch *prefetch, int layer)
     struct tec_prefetch *s = (struct tec_prefetch *)(uintptr_t)prefetch; /* atomics are read */
     return atomic_load_explicit(&s->ready, memory_order_acquire) > layer ||
            atomic_load_explicit(&s->void_, memory_order_acquire);
+}
+
+bool tec_prefetch_there(const struct tec_prefetch *prefetch, int layer, int segment)
+{
+    struct tec_prefetch *s = (struct tec_prefetch *)(uintptr_t)prefetch; /* atomics are read */
+    size_t at = (size_t)layer * (size_t)s->forward.segments + (size_t)segment;
+    return atomic_load_explicit(&s->there[at], memory_order_acquire);
 }
 
 bool tec_prefetch_wait(const struct tec_prefetch *prefetch, int layer)

@@ -127,6 +127,8 @@ void tec_prefetch_ended(struct tec_prefetch *prefetch, int layer);
 /* All of the layer is there, or never will be (false from wait, then). */
 bool tec_prefetch_ready(const struct tec_prefetch *prefetch, int layer);
 bool tec_prefetch_wait(const struct tec_prefetch *prefetch, int layer);
+/* The piece is whole: of any layer, and it will be needed. */
+bool tec_prefetch_there(const struct tec_prefetch *prefetch, int layer, int segment);
 
 /* Give up what is still to load, wait for the piece on the link (spins), say what happened. Without
  * a forward: TEC_OK and zeros. */

@@ -140,6 +140,12 @@ static int64_t remote_until(const struct tec_prefetch *s, int64_t start)
     return s->remote_left < INT64_MAX ? s->begin + start + s->remote_left : INT64_MAX;
 }
 
+static void arrived(struct tec_prefetch *s, const struct tec_load *load, size_t where)
+{
+    if (load->last)
+        atomic_store_explicit(&s->there[where], true, memory_order_release);
+}
+
 static bool load(struct tec_prefetch *s, const struct tec_load *load)
 {
     struct tec_kv *kv = s->kv[load->segment];
@@ -151,6 +157,7 @@ static bool load(struct tec_prefetch *s, const struct tec_load *load)
         s->pieces[where] = there;
         s->counts.bytes[TEC_KEPT_RAM] += load->last ? (int64_t)bytes : 0;
         note(s, load, start, start);
+        arrived(s, load, where);
         return true;
     }
     size_t from = load->from > 0 ? byte_at(s, load, load->from, bytes) : 0;
@@ -171,6 +178,7 @@ static bool load(struct tec_prefetch *s, const struct tec_load *load)
         tec_prefetch_line_add(&s->lines[tier], to - from, end - start);
     s->counts.bytes[tier] += (int64_t)(to - from);
     note(s, load, start, end);
+    arrived(s, load, where);
     return true;
 }
 

@@ -42,6 +42,7 @@ struct tec_prefetch {
     /* What the thread tells. */
     _Alignas(64) _Atomic int ready; /* layers that are there, from the first */
     _Atomic bool void_, idle;
+    _Atomic bool *there; /* [layers, segments] pieces that are whole */
 
     /* The thread's, and of who finishes once it is idle. */
     struct tec_loading rules;

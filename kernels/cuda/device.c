@@ -194,6 +194,14 @@ static cudaError_t make_stream(struct tec_gpu *gpu, struct tec_gpu_stream *s, in
                                         gpu->index);
 }
 
+/* Streams wait for what it copies. */
+static cudaError_t make_sends(struct tec_gpu *gpu)
+{
+    int least = 0, greatest = 0;
+    cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    return error != cudaSuccess ? error : tec_gpu_sends_create(&gpu->sends, greatest);
+}
+
 /* Its kernels run in graphs of the main stream, which does not wait for this one: what was begun on
  * it has ended here. A failure of that is remembered. */
 static cudaError_t make_branch(struct tec_gpu *gpu, int capability)
@@ -235,6 +243,8 @@ static void gpu_close(struct tec_device *device)
         drop_stream(&gpu->branch.s);
         tec_gpu_branch_destroy(&gpu->branch);
     }
+    if (!gpu->hung)
+        tec_gpu_sends_destroy(&gpu->sends);
     tec_gpu_green_destroy(gpu->green, gpu->hung, device->heap);
     while (gpu->blocks) {
         struct tec_gpu_block *next = gpu->blocks->next;
@@ -263,6 +273,8 @@ static enum tec_status open_gpu(struct tec_gpu *gpu, const struct tec_device_opt
     }
     for (int i = 0; i < gpu->n_streams && error == cudaSuccess; i++)
         error = make_stream(gpu, &gpu->streams[i], capability);
+    if (error == cudaSuccess)
+        error = make_sends(gpu);
     gpu->branches = tec_gpu_branch_wanted(options);
     if (gpu->branches && error == cudaSuccess)
         error = make_branch(gpu, capability);
@@ -395,6 +407,11 @@ const struct tec_device_kind tec_device_kind_cuda = {.name = "cuda",
                                                      .close = gpu_close,
                                                      .get = get,
                                                      .put = put,
+                                                     .pin = tec_gpu_pin,
+                                                     .unpin = tec_gpu_unpin,
+                                                     .send = tec_gpu_send,
+                                                     .note = tec_gpu_note,
+                                                     .await = tec_gpu_await,
                                                      .room = room,
                                                      .address = address_of,
                                                      .upload = tec_gpu_upload,

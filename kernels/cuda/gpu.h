@@ -35,6 +35,13 @@ struct tec_gpu_branch {
     cudaEvent_t leaves, comes;
 };
 
+/* What copies to the device run on that no stream waits for by itself, and the events that stand
+ * for them. */
+struct tec_gpu_sends {
+    cudaStream_t stream;
+    cudaEvent_t notes[TEC_SEND_NOTES];
+};
+
 struct tec_gpu_green;
 
 struct tec_gpu {
@@ -42,6 +49,7 @@ struct tec_gpu {
     struct tec_gpu_stream streams[TEC_STREAM_COUNT];
     struct tec_gpu_branch branch; /* where `branches` */
     bool branches;
+    struct tec_gpu_sends sends;
     struct tec_gpu_green *green; /* the second stream's share of the multiprocessors; NULL: all */
     int n_streams, index;
     unsigned clusters;     /* tec_gpu_clusters */
@@ -104,12 +112,21 @@ cudaError_t tec_gpu_green_enter(struct tec_gpu_green *g);
 /* After its streams. NULL is allowed. */
 void tec_gpu_green_destroy(struct tec_gpu_green *g, bool hung, struct tec_heap *heap);
 
-/* copies.c, graph.c, replay.c: members of the kind. */
+/* sends.c. destroy: of one that was made in part, too. */
+cudaError_t tec_gpu_sends_create(struct tec_gpu_sends *sends, int priority);
+void tec_gpu_sends_destroy(struct tec_gpu_sends *sends);
+
+/* copies.c, sends.c, graph.c, replay.c: members of the kind. */
 void tec_gpu_upload(struct tec_device *device, enum tec_stream stream, void *to, const void *from,
                     size_t size);
 void tec_gpu_download(struct tec_device *device, enum tec_stream stream, void *to, const void *from,
                       size_t size);
 void tec_gpu_fetch(struct tec_device *device, void *to, const void *from, size_t size);
+void *tec_gpu_pin(struct tec_device *device, size_t size);
+void tec_gpu_unpin(struct tec_device *device, void *memory);
+void tec_gpu_send(struct tec_device *device, void *to, const void *from, size_t size);
+void tec_gpu_note(struct tec_device *device, int note);
+void tec_gpu_await(struct tec_device *device, enum tec_stream stream, int note);
 enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *err);
 void tec_gpu_discard(struct tec_capture *capture);
 void tec_gpu_replay(struct tec_device *device, const struct tec_capture *capture,

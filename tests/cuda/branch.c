@@ -252,7 +252,7 @@ TEST(a_branching_recall_is_a_launch_a_layer)
         launches[branches] = after.graph_launches - before.graph_launches;
         CHECK_INT(launches[branches], ==,
                   branches ? (unsigned long)recall.layers : 2UL * (unsigned long)recall.layers - 1);
-        close_model();
+        close_recall();
     }
     bench_clean();
 }

@@ -158,6 +158,24 @@ static enum tec_status live_branch(const void *w, struct tec_error *e)
     return status == TEC_OK ? tec_device_failure(b.device, e) : status;
 }
 
+/* What is sent beside the streams, and awaited. */
+static enum tec_status live_sends(struct tec_error *e)
+{
+    struct bench_side *s = &b.sides[0];
+    float *from = tec_device_pin(b.device, BLOCK * sizeof(float));
+    if (from) {
+        memset(from, 0, BLOCK * sizeof(float));
+        tec_device_send(b.device, s->x, from, BLOCK * sizeof(float));
+        tec_device_note(b.device, 1);
+        tec_device_await(b.device, s->stream, 1);
+        tec_device_download(b.device, s->stream, y[0], s->x, sizeof(float));
+    }
+    tec_device_unpin(b.device, from);
+    enum tec_status failed = tec_device_failure(b.device, e);
+    return from || failed != TEC_OK ? failed
+                                    : tec_fail(e, TEC_NO_MEMORY, "cuda:0: no pinned memory");
+}
+
 /* Open, take, record, and run both streams at once; the first thing that went wrong. */
 static enum tec_status live(struct tec_error *e)
 {
@@ -175,6 +193,7 @@ static enum tec_status live(struct tec_error *e)
     enum tec_status status = w ? live_branch(w, e) : tec_device_failure(b.device, e);
     tec_device_put(b.device, w);
     TEC_TRY(status);
+    TEC_TRY(live_sends(e));
     for (int i = 0; i < 2; i++) {
         tec_device_fork(b.device, work, &second);
         (void)bench_run(&b, &b.sides[0], i, 3, 11, y[0], &first);

@@ -151,12 +151,13 @@ static enum tec_status take(struct tec_profile_memory *m, struct tec_plan *plan,
                : tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt of segments");
 }
 
-static enum tec_status take_kept(struct tec_profile_memory *m, struct tec_arena *arena,
+static enum tec_status take_kept(struct tec_profile_memory *m, struct tec_device *device,
                                  struct tec_error *err)
 {
     size_t bytes = (size_t)m->recall.layers * (size_t)m->kept * m->row;
-    m->k = TEC_NEW(arena, bytes + 1, unsigned char);
-    m->v = TEC_NEW(arena, bytes + 1, unsigned char);
+    m->k = tec_device_pin(device, bytes + 1);
+    m->v = tec_device_pin(device, bytes + 1);
+    TEC_TRY(tec_device_failure(device, err));
     return m->k && m->v ? TEC_OK
                         : tec_fail(err, TEC_NO_MEMORY, "no memory to keep %d tokens", m->kept);
 }
@@ -314,7 +315,7 @@ static enum tec_status list(struct tec_profile *p, int model, struct tec_error *
     m->n = tec_memory_nodes(p->opened.pipeline, model, m->nodes);
     TEC_TRY(take(m, plan_of(p, model), arena, err));
     place_all(m, p, model, tec_memory_chain_kept(p->opened.engine->chains[model].memory));
-    TEC_TRY(take_kept(m, arena, err));
+    TEC_TRY(take_kept(m, plan_of(p, model)->device, err));
     TEC_TRY(keep_parts(m, plan_of(p, model), err));
     if (!list_recalls(p, model) || !list_remembers(p, model))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d samples of each variant", p->frames);
@@ -331,7 +332,12 @@ enum tec_status tec_profile_list_memories(struct tec_profile *p, struct tec_erro
 
 void tec_profile_finish_memories(struct tec_profile *p)
 {
-    for (int m = 0; m < TEC_MAX_CHAINS; m++)
-        if (p->memories[m])
-            tec_recall_finish(&p->memories[m]->recall);
+    for (int i = 0; i < TEC_MAX_CHAINS; i++) {
+        struct tec_profile_memory *m = p->memories[i];
+        if (!m || !m->recall.plan)
+            continue;
+        tec_device_unpin(m->recall.plan->device, m->k);
+        tec_device_unpin(m->recall.plan->device, m->v);
+        tec_recall_finish(&m->recall);
+    }
 }

@@ -317,6 +317,8 @@ void tec_memory_close(struct tec_memory *m)
     tec_memory_stop_worker(s);
     for (int i = 0; i < s->n; i++)
         finish(&s->of[i]);
+    if (s->stage)
+        tec_device_unpin(s->device, s->stage);
     tec_encoder_close(s->encoder);
     pthread_mutex_destroy(&s->encodes);
     tec_arena_finish(&s->arena);
@@ -346,6 +348,9 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
                                       .remember_ns = n[TEC_COUNT_REMEMBER_NS],
                                       .failed = n[TEC_COUNT_FAILED],
                                       .shared = n[TEC_COUNT_SHARED],
+                                      .sent_bytes = n[TEC_COUNT_SENT],
+                                      .fed = n[TEC_COUNT_FED],
+                                      .ahead = n[TEC_COUNT_AHEAD],
                                       .prefetch = m->frame.prefetch
                                                       ? tec_prefetch_counts(m->frame.prefetch)
                                                       : (struct tec_prefetch_counts){0},

@@ -225,6 +225,10 @@ struct tec_memory_counts {
     int64_t remembered_tokens, remember_ns; /* computed to be kept */
     int64_t failed;                         /* of that, not kept: see `trouble` */
     int64_t shared;                         /* segments whose KV was another session's */
+    /* To a device that does not read the host's memory; the first memory's, too: */
+    int64_t sent_bytes;
+    int64_t fed, ahead; /* layers that kept pieces came to; of these, all of it before the layer in
+                         * front had ended */
     struct tec_prefetch_counts prefetch;
     struct tec_store_counts store;
 };

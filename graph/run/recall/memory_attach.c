@@ -39,7 +39,8 @@ int64_t tec_memory_kept(const struct tec_pipeline *p, const struct tec_decl_node
 
 static size_t piece_most(const struct tec_decl_input *in, size_t row)
 {
-    return (2 * (size_t)in->tokens_each * row + 8 + 63) / 64 * 64;
+    const struct tec_log_key key = {.row_bytes = (uint32_t)row};
+    return tec_log_piece_bytes(&key, (uint32_t)in->tokens_each);
 }
 
 /* K, or V, of all segments that a launch computes, where the host cannot read the device's. */
@@ -91,20 +92,19 @@ static enum tec_status take_job(struct tec_memory_shared *s, const struct tec_pl
                  : tec_fail(err, TEC_NO_MEMORY, "no memory to remember %zu tokens", tokens);
 }
 
-/* A place for each piece, for KV that is not in RAM. */
+/* Room for all pieces of the longest prompt: of those that are not in RAM, and of all where the
+ * device does not read the host's memory. */
 static enum tec_status take_staging(struct tec_memory_shared *s, struct tec_error *err)
 {
     const struct tec_memory *m = s->of;
     size_t segments = (size_t)m->input->max_segments, layers = (size_t)m->layers;
-    size_t most = piece_most(m->input, m->row);
+    s->stage_layer = segments * piece_most(m->input, m->row);
     s->staging = TEC_NEW(&s->arena, layers * segments, unsigned char *);
-    s->stage = tec_arena_push(&s->arena, layers * segments * most, 1, 64);
-    if (!s->staging || !s->stage)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for KV of %zu segments on its way",
-                        segments);
-    for (size_t i = 0; i < layers * segments; i++)
-        s->staging[i] = s->stage + i * most;
-    return TEC_OK;
+    s->stage = tec_device_pin(s->device, layers * s->stage_layer);
+    if (s->staging && s->stage)
+        return TEC_OK;
+    TEC_TRY(tec_device_failure(s->device, err));
+    return tec_fail(err, TEC_NO_MEMORY, "no memory for KV of %zu segments on its way", segments);
 }
 
 /* What a frame decides of the segments of a prompt, and what the prefetch is told of them. */
@@ -171,7 +171,7 @@ static enum tec_status take(struct tec_memory *m, struct tec_plan *plan, struct 
                                            .segments = m->input->max_segments,
                                            .grain_bytes = 64 << 10,
                                            .remote_ns = (int64_t)(m->resource->remote_ms * 1e6),
-                                           .direct = true};
+                                           .direct = tec_device_reads_host(plan->device)};
     TEC_TRY(tec_prefetch_create(&m->frame.prefetch, m->store, &o, m->heap, err));
     m->frame.pieces = tec_prefetch_pieces(m->frame.prefetch);
     return TEC_OK;
@@ -181,6 +181,7 @@ enum tec_status tec_memory_take(struct tec_memory_shared *s, struct tec_plan *pl
                                 struct tec_error *err)
 {
     TEC_TRY(check_layers(s->of, err));
+    s->device = plan->device;
     TEC_TRY(take_job(s, plan, err));
     TEC_TRY(take_staging(s, err));
     for (int i = 0; i < s->n; i++)

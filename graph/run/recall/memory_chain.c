@@ -30,13 +30,15 @@ void tec_memory_chain_destroy(struct tec_chain_memory *c)
     if (!c)
         return;
     tec_recall_finish(&c->recall);
+    if (c->begin)
+        tec_device_unpin(c->plan->device, c->begin);
     tec_arena_finish(&c->arena);
     tec_heap_put(c->heap, c);
 }
 
 int tec_memory_chain_kept(const struct tec_chain_memory *c)
 {
-    return c->begin_k ? c->n_beginning : 0;
+    return c->begin ? c->n_beginning : 0;
 }
 
 static int max_segments(const struct tec_chain_memory *c)
@@ -92,15 +94,15 @@ static enum tec_status keep_beginning(struct tec_chain_memory *c, struct tec_err
     if (!begins_alone(c) || c->n_beginning < 1 || c->n_beginning > c->plan->spec.segment_tokens)
         return TEC_OK;
     const struct tec_remember_text text = {c->beginning, c->n_beginning};
-    unsigned char *k = TEC_NEW(&c->arena, bytes * layers, unsigned char);
-    unsigned char *v = TEC_NEW(&c->arena, bytes * layers, unsigned char);
-    if (!k || !v)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory to keep the beginning of prompts");
     TEC_TRY(run_text(c, &text, err));
-    for (size_t l = 0; l < layers; l++)
-        tec_remember_read(c->plan, 0, c->n_beginning, (int)l, k + l * bytes, v + l * bytes);
-    c->begin_k = k;
-    c->begin_v = v;
+    c->begin = tec_device_pin(c->plan->device, 2 * bytes * layers);
+    TEC_TRY(tec_device_failure(c->plan->device, err));
+    if (!c->begin)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory to keep the beginning of prompts");
+    for (size_t l = 0; l < layers; l++) {
+        unsigned char *k = c->begin + 2 * l * bytes;
+        tec_remember_read(c->plan, 0, c->n_beginning, (int)l, k, k + bytes);
+    }
     return TEC_OK;
 }
 
@@ -143,7 +145,7 @@ static enum tec_status measure(struct tec_chain_memory *c, struct tec_error *err
     int n = c->of[0]->input->tokens_each, most = c->plan->spec.segment_tokens;
     n = n < most ? n : most;
     const struct tec_remember_text text = {TEC_NEW(&c->arena, (size_t)n, int), n};
-    if (c->begin_k)
+    if (c->begin)
         return TEC_OK;
     if (!text.ids)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a first segment");

@@ -63,7 +63,11 @@ struct tec_memory_shared {
     int64_t token_ns; /* of a launch of segments, believed; the frame thread's */
     bool works;
     _Atomic bool stops;
-    unsigned char **staging, *stage; /* [layers, segments] of the prompt that is recalled */
+    /* Places of KV on its way to the prompt that is recalled, [layers, segments]: the pieces of a
+     * layer side by side, in memory that the device copies from. */
+    struct tec_device *device; /* with a plan */
+    unsigned char **staging, *stage;
+    size_t stage_layer; /* bytes of a layer */
 };
 
 /* What the worker knows of a session's memory. */
@@ -146,7 +150,7 @@ struct tec_chain_memory {
     /* With a plan. */
     struct tec_plan *plan;
     size_t row;
-    unsigned char *begin_k, *begin_v; /* [layers, n_beginning, row]; NULL: not kept */
+    unsigned char *begin; /* [layers] its K and then V, [n_beginning, row]; NULL: not kept */
 
     /* Frame side. */
     struct tec_executor inner;
@@ -191,6 +195,9 @@ enum {
     TEC_COUNT_REMEMBER_NS,
     TEC_COUNT_FAILED,
     TEC_COUNT_SHARED,
+    TEC_COUNT_SENT,
+    TEC_COUNT_FED,
+    TEC_COUNT_AHEAD,
     TEC_COUNTS
 };
 static inline void tec_memory_count(struct tec_memory *m, int what, int64_t n)

@@ -9,6 +9,10 @@
 #include <math.h>
 #include <string.h>
 
+enum {
+    PIECE_END = 8 + 64
+}; /* most bytes of a piece behind its values: a checksum, a line's rest */
+
 /* Memory m of the session whose prompt runs. */
 static struct tec_memory *in(const struct tec_chain_memory *c, int m)
 {
@@ -34,10 +38,10 @@ static bool find(void *self, int layer, int segment, const void **k, const void 
 {
     struct tec_chain_memory *c = self;
     if (segment == c->prompt->n_segments) {
-        size_t layer_bytes = (size_t)c->n_beginning * c->row;
-        *k = c->begin_k ? c->begin_k + (size_t)layer * layer_bytes : NULL;
-        *v = c->begin_k ? c->begin_v + (size_t)layer * layer_bytes : NULL;
-        return c->begin_k != NULL;
+        size_t bytes = (size_t)c->n_beginning * c->row;
+        *k = c->begin ? c->begin + 2 * (size_t)layer * bytes : NULL;
+        *v = c->begin ? c->begin + (2 * (size_t)layer + 1) * bytes : NULL;
+        return c->begin != NULL;
     }
     const struct tec_kv *kv = c->fresh[segment] ? NULL : c->prompt->kv[segment];
     int u = segment, m = owner(c, &u);
@@ -55,6 +59,16 @@ static bool wait(void *self, int layer)
     for (int m = 0; m < c->n; m++)
         all &= !c->fed[m] || tec_prefetch_wait(in(c, m)->frame.prefetch, layer);
     return all;
+}
+
+static bool came(void *self, int layer, int segment)
+{
+    const struct tec_chain_memory *c = self;
+    int u = segment, m = 0;
+    if (segment == c->prompt->n_segments)
+        return true;
+    m = owner(c, &u);
+    return c->fed[m] && tec_prefetch_there(in(c, m)->frame.prefetch, layer, u);
 }
 
 bool tec_memory_ready(const struct tec_chain_memory *c, int layer)
@@ -150,6 +164,20 @@ static void order_segments(struct tec_memory *m, int n)
     }
 }
 
+/* The pieces of a layer lie side by side, so that those of neighbours come to a device in one copy.
+ */
+static void place_pieces(struct tec_memory *m, struct tec_kv *const *kv, int n)
+{
+    struct tec_memory_shared *s = m->shared;
+    for (int l = 0; l < m->layers; l++) {
+        unsigned char *at = s->stage + (size_t)l * s->stage_layer;
+        for (int u = 0; u < n; u++) {
+            s->staging[(ptrdiff_t)l * n + u] = at;
+            at += kv[u] ? tec_store_kv_piece_bytes(kv[u]) : 0;
+        }
+    }
+}
+
 /* On failure the prefetch is not running, so no kept KV may be read. */
 static enum tec_status begin_memory(struct tec_chain_memory *c, int at, struct tec_error *err)
 {
@@ -165,6 +193,7 @@ static enum tec_status begin_memory(struct tec_chain_memory *c, int at, struct t
         order_segments(m, n);
     if (!feeds(rule))
         return TEC_OK;
+    place_pieces(m, c->prompt->kv + first, n);
     const struct tec_prefetch_forward f = {.layers = m->layers,
                                            .segments = n,
                                            .overlap = (enum tec_overlap)m->node->overlap,
@@ -209,8 +238,14 @@ static enum tec_status start(struct tec_chain_memory *c, int region,
                              const struct tec_prefix_input *o, struct tec_error *err)
 {
     const struct tec_memory_prompt *p = c->prompt;
-    const struct tec_recall_source source = {
-        .self = c, .find = find, .wait = wait, .known = known, .started = started, .ended = ended};
+    const struct tec_recall_source source = {.self = c,
+                                             .find = find,
+                                             .wait = wait,
+                                             .came = came,
+                                             .behind = PIECE_END,
+                                             .known = known,
+                                             .started = started,
+                                             .ended = ended};
     for (int u = 0; u < p->n_segments; u++)
         c->places[u] = (struct tec_segment_range){p->segments[u].begin + c->pictures,
                                                   p->segments[u].end + c->pictures};
@@ -241,7 +276,7 @@ enum tec_status tec_memory_begin(struct tec_chain_memory *c, int region,
         c->rules[m] = rule_of(in(c, m), c->whole);
     int reused = only_prefixes(c) ? held(c, region, o) : 0;
     c->n_held[region] = 0;
-    c->fresh[c->prompt->n_segments] = !c->begin_k || c->pictures > 0;
+    c->fresh[c->prompt->n_segments] = !c->begin || c->pictures > 0;
     for (int m = 0; m < c->n; m++) {
         c->rules[m].reused = reused;
         c->fed[m] = false;
@@ -321,6 +356,9 @@ void tec_memory_count_prompt(struct tec_chain_memory *c, int rows)
     tec_memory_count(m, TEC_COUNT_ROWS_FULL, (int64_t)rows * r->layers);
     tec_memory_count(m, TEC_COUNT_WAITED, r->times.waited);
     tec_memory_count(m, TEC_COUNT_CHOOSE, r->times.choose);
+    tec_memory_count(m, TEC_COUNT_SENT, r->moves.bytes);
+    tec_memory_count(m, TEC_COUNT_FED, r->moves.layers);
+    tec_memory_count(m, TEC_COUNT_AHEAD, r->moves.ahead);
     for (int i = 0; i < c->n; i++)
         count_segments(c, i);
 }

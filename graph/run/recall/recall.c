@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "graph/run/launch/launch_rows.h"
 #include "graph/run/launch/text_input.h"
+#include "graph/run/recall/recall_pieces.h"
 #include "graph/run/recall/selections.h"
 
 #include <stddef.h>
@@ -63,13 +64,7 @@ static enum tec_status take(struct tec_recall *r, struct tec_arena *arena, struc
     if (!whole || !r->alive || !r->sets || !r->counts || !r->rows || !r->worst || !r->line ||
         !r->mass || !r->scores || !r->scored)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to recall %zu tokens", tokens);
-    if (tec_device_reads_host(r->plan->device))
-        return TEC_OK;
-    r->staging_bytes = tec_plan_recall_bytes(r->plan);
-    r->staging = tec_device_get(r->plan->device, r->staging_bytes);
-    return r->staging ? TEC_OK
-                      : tec_fail(err, TEC_NO_MEMORY, "kept pieces need %zu bytes on the device",
-                                 r->staging_bytes);
+    return tec_recall_pieces_take(r, arena, err);
 }
 
 enum tec_status tec_recall_create(struct tec_recall *out, struct tec_plan *plan,
@@ -89,8 +84,7 @@ enum tec_status tec_recall_create(struct tec_recall *out, struct tec_plan *plan,
 void tec_recall_finish(struct tec_recall *recall)
 {
     if (recall->plan)
-        tec_device_put(recall->plan->device, recall->staging);
-    recall->staging = NULL;
+        tec_recall_pieces_finish(recall);
 }
 
 static enum tec_status check_segments(const struct tec_recall *r, const struct tec_recall_input *in,
@@ -202,7 +196,6 @@ static void add_fresh(struct tec_recall *r, bool *tokens)
 }
 
 /* Whether the kept piece of a segment has to be placed. */
-
 static bool placed(const struct tec_recall *r, struct tec_segment_range p)
 {
     for (int t = p.begin; t < p.end; t++)
@@ -211,47 +204,13 @@ static bool placed(const struct tec_recall *r, struct tec_segment_range p)
     return false;
 }
 
-static enum tec_status place_segment(struct tec_recall *r, int layer, int u, size_t *staged,
-                                     struct tec_error *err)
-{
-    struct tec_recall_table *t = &r->part->recall;
-    struct tec_segment_range p = tec_recall_place(r, u);
-    size_t bytes = (size_t)(p.end - p.begin) * tec_kv_row_bytes(&r->plan->space.shape);
-    struct tec_place *to = &t->places[(*t->n_places)++];
-    if (!r->source.find(r->source.self, layer, u, &to->k, &to->v))
-        return tec_fail(err, TEC_NOT_FOUND, "segment %d has no kept keys at layer %d", u, layer);
-    to->tokens = p.end - p.begin;
-    to->slot = r->plan->prefixes.first[r->in.region] + p.begin;
-    to->pos = position(r, p.begin);
-    if (r->rules[tec_recall_group(r, u)].local)
-        to->pos = u < r->in.n_segments && r->in.local ? r->in.local[u] : 0;
-    const void **const both[] = {&to->k, &to->v};
-    for (int i = 0; r->staging && i < 2; i++, *staged += bytes) {
-        tec_device_upload(r->plan->device, r->part->stream, r->staging + *staged, *both[i], bytes);
-        *both[i] = r->staging + *staged;
-    }
-    return TEC_OK;
-}
-
-/* List the segments whose kept KV has to be placed at this layer. */
-static enum tec_status fill_places(struct tec_recall *r, int layer, struct tec_error *err)
-{
-    size_t staged = 0;
-    *r->part->recall.n_places = 0;
-    for (int u = 0; u <= r->in.n_segments; u++) {
-        struct tec_segment_range p = tec_recall_place(r, u);
-        if (p.end > p.begin && placed(r, p))
-            TEC_TRY(place_segment(r, layer, u, &staged, err));
-    }
-    return TEC_OK;
-}
-
 static const struct tec_selection_kind *kind_of(const struct tec_recall *r, int group)
 {
     return tec_selection_kinds[r->rules[group].selection];
 }
 
-/* Record which segments a layer computes anew, given its rows r->live, and tell the source. */
+/* Record which segments a layer computes anew, given its rows r->live, and which are placed; tell
+ * the source. */
 static void note_set(struct tec_recall *r, int layer)
 {
     unsigned char *set = r->sets + (size_t)layer * ((size_t)r->max_segments + 1);
@@ -262,7 +221,8 @@ static void note_set(struct tec_recall *r, int layer)
             needs[g] |= kind_of(r, g)->compares && kind_of(r, g)->compares(r, g, i);
     for (int u = 0; u <= r->in.n_segments; u++) {
         struct tec_segment_range p = tec_recall_place(r, u);
-        bool kept = placed(r, p) || needs[tec_recall_group(r, u)];
+        r->lacks[u] = placed(r, p);
+        bool kept = r->lacks[u] || needs[tec_recall_group(r, u)];
         set[u] = p.end == p.begin || is_fresh(r, u) || !kept;
     }
     if (r->source.known)
@@ -302,12 +262,14 @@ static void fill_sums(struct tec_recall *r, int layer)
 /* Before a layer: what it places has come, and is listed. */
 static enum tec_status begin_layer(struct tec_recall *r, int layer, struct tec_error *err)
 {
+    tec_recall_pieces_begin(r, layer);
     int64_t begin = tec_clock_now(&real);
     bool came = !r->source.wait || r->source.wait(r->source.self, layer);
     r->times.waited += tec_clock_now(&real) - begin;
     if (!came)
         return tec_fail(err, TEC_NOT_FOUND, "kept keys of layer %d did not come", layer);
-    TEC_TRY(fill_places(r, layer, err));
+    TEC_TRY(tec_recall_pieces_place(r, layer, err));
+    tec_recall_pieces_ahead(r, layer);
     fill_sums(r, layer);
     r->rows[layer] = r->n_rows[layer % 2];
     if (r->source.started)
@@ -357,6 +319,7 @@ static enum tec_status go_on(struct tec_recall *r, int layer, struct tec_error *
     TEC_TRY(choose(r, layer, err));
     fill_rows(r, to, r->live, masked);
     fill_take(r, from, to);
+    tec_recall_pieces_ahead(r, layer);
     return TEC_OK;
 }
 
@@ -402,6 +365,7 @@ enum tec_status tec_recall_layer(struct tec_recall *r, int layer, struct tec_err
 {
     TEC_TRY(begin_layer(r, layer, err));
     TEC_TRY(r->branches ? run_branching(r, layer, err) : run_halves(r, layer, err));
+    tec_recall_pieces_end(r, layer);
     if (r->source.ended)
         r->source.ended(r->source.self, layer);
     return TEC_OK;
@@ -462,6 +426,7 @@ enum tec_status tec_recall_start(struct tec_recall *r, const struct tec_recall_i
     r->source = *source;
     r->times = (struct tec_recall_times){0};
     r->importance.n_hops = 0;
+    tec_recall_pieces_start(r);
     r->branches = r->branch != NULL;
     for (int g = 0; g < r->n_groups; g++) /* one that compares goes on with fewer rows at once */
         r->branches &= !kind_of(r, g)->compares;

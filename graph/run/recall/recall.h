@@ -60,11 +60,16 @@ struct tec_recall_rule {
 /* Kept pieces. `segment` n_segments is the beginning. */
 struct tec_recall_source {
     void *self;
-    /* K before rotation and V of a segment at a layer, in memory that the host reads; false: gone.
-     */
+    /* K before rotation and V of a segment at a layer, in memory that the host reads and that stays
+     * as it is until the run has ended; false: gone. On a device that does not read it, memory of
+     * tec_device_pin is copied from without holding up the run. */
     bool (*find)(void *self, int layer, int segment, const void **k, const void **v);
     /* All that layer needs is there, or never will be (false). NULL: it always is. */
     bool (*wait)(void *self, int layer);
+    /* With `wait`: a segment's is there, which it stays; of any layer. NULL: not known. */
+    bool (*came)(void *self, int layer, int segment);
+    /* Bytes behind V that are the source's too, where the next piece may lie behind them. */
+    size_t behind;
     /* Segments computed whole at a layer, [n_segments + 1]: known as soon as it is. NULL: not
      * asked. */
     void (*known)(void *self, int layer, const unsigned char *set);
@@ -75,6 +80,13 @@ struct tec_recall_source {
 struct tec_recall_times {
     int64_t start, end, waited; /* ns; waited: for pieces */
     int64_t choose;             /* reading sums and choosing */
+};
+
+/* What was sent to a device that does not read the host's memory. */
+struct tec_recall_moves {
+    int64_t bytes, copies;
+    int layers, ahead; /* layers that kept pieces came to; of these, layers for which all was sent
+                        * before the layer in front of them had ended */
 };
 
 /* State of a run, and what the last one was: read-only for callers. */
@@ -107,8 +119,12 @@ struct tec_recall {
     float *mass;                      /* host: the last layer's sums */
     double *worst;                    /* [tokens] cacheblend: how far values are from kept ones */
     float *line;                      /* room for a row of values */
-    unsigned char *staging;           /* device memory for pieces; NULL: it reads the host's */
-    size_t staging_bytes;
+    bool *lacks;                      /* [max_segments + 1] kept pieces are placed, from now on */
+    unsigned char *rooms; /* device: pieces of n_rooms layers; NULL: it reads the host's */
+    size_t room, *offset; /* bytes of each; [max_segments + 1] of a piece in it */
+    int n_rooms;
+    bool *sent; /* [n_rooms, max_segments + 1] */
+    struct tec_recall_moves moves;
     struct tec_recall_times times;
     /* For judges: a layer's keys are there; segments were chosen by r->importance. NULL = none. */
     void (*watch)(void *user, const struct tec_recall *r, int layer, bool chosen);

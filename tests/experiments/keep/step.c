@@ -77,6 +77,13 @@ static bool wait(void *self, int layer)
     return there;
 }
 
+static bool came(void *self, int layer, int segment)
+{
+    const struct source *s = self;
+    return s->kept != TEC_KEEPING_FEED || segment == s->n_segments ||
+           (s->err.status == TEC_OK && tec_prefetch_there(s->w->prefetch, layer, segment));
+}
+
 static void known(void *self, int layer, const unsigned char *set)
 {
     struct source *s = self;
@@ -215,8 +222,13 @@ static enum tec_status recall(struct source *s, const struct tec_keeping_method 
                                         .n_segments = s->n_segments,
                                         .query = p->query,
                                         .region = own ? w->own : w->region};
-    const struct tec_recall_source source = {
-        .self = s, .find = find, .wait = wait, .known = known, .started = started, .ended = ended};
+    const struct tec_recall_source source = {.self = s,
+                                             .find = find,
+                                             .wait = wait,
+                                             .came = came,
+                                             .known = known,
+                                             .started = started,
+                                             .ended = ended};
     enum tec_status status = tec_recall_run(&w->recall, &in, &rule, &source, err);
     if (own) {
         memcpy(w->old_ids, p->ids, (size_t)p->n * sizeof *p->ids);
