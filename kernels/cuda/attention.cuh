@@ -186,6 +186,7 @@ static __device__ __forceinline__ float attention_result(const struct tec_attent
 /* Packed row p of a run: `heads` heads of its first row, then of the second ... */
 struct packing {
     int row, head, heads, count;
+    int kv_head;
 };
 
 static __device__ __forceinline__ struct packing packing_of(const struct tec_attention_args &a,
@@ -193,10 +194,11 @@ static __device__ __forceinline__ struct packing packing_of(const struct tec_att
                                                             const struct attention_run &run)
 {
     int group = a.heads / a.kv_heads, tile = (int)blockIdx.y % plan.head_tiles;
-    int kv_head = (int)blockIdx.y / plan.head_tiles, left = group - tile * plan.heads;
+    int left = group - tile * plan.heads;
     struct packing y;
     y.row = run.row;
-    y.head = kv_head * group + tile * plan.heads;
+    y.kv_head = (int)blockIdx.y / plan.head_tiles;
+    y.head = y.kv_head * group + tile * plan.heads;
     y.heads = left < plan.heads ? left : plan.heads;
     y.count = run.rows * y.heads;
     return y;

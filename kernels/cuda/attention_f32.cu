@@ -106,9 +106,8 @@ template <int RT, int CT, int KP> struct tile {
     __device__ __forceinline__ void load_row(const struct tec_attention_args &a, const void *from_,
                                              int slot, float *to)
     {
-        int kv_head = (int)blockIdx.y * a.kv_heads / (int)gridDim.y;
-        size_t at =
-            ((size_t)(slot < 0 ? 0 : slot) * (size_t)a.kv_heads + (size_t)kv_head) * (size_t)dim;
+        size_t key = (size_t)(slot < 0 ? 0 : slot) * (size_t)a.kv_heads;
+        size_t at = (key + (size_t)job->pack.kv_head) * (size_t)dim;
         const float *from = static_cast<const float *>(from_) + at;
         to += (int)threadIdx.x / PER * ld;
         if (dim % 4 == 0)
@@ -272,20 +271,18 @@ template <int RT, int CT, int KP> struct tile {
     /* A chunk is complete: where the last block to arrive will find it. */
     __device__ __forceinline__ void store_chunk(const struct attention_plan &plan, int number)
     {
-        float *to = partial_of(plan, number, dim), *state = to + partial_rows(&plan) * dim;
+        float *to = partial_of(plan, number, dim);
         TEC_UNROLL
         for (int r = 0; r < RT; r++) {
             int row = y + SIDE * r;
             if (sees[row] <= number * KEYS * CHUNK)
                 continue;
-            if (x == 0) {
-                state[2 * row] = chunk[r].top;
-                state[2 * row + 1] = chunk[r].sum;
-            }
+            if (x == 0)
+                *partial_softmax(to, plan, row, dim) = make_float2(chunk[r].top, chunk[r].sum);
             TEC_UNROLL
             for (int j = 0; j < CT; j++)
                 if (x + SIDE * j < dim)
-                    to[row * dim + x + SIDE * j] = chunk_sum[r][j];
+                    to[row * partial_columns(dim) + x + SIDE * j] = chunk_sum[r][j];
         }
     }
 
@@ -349,8 +346,12 @@ template <int RT, int CT, int KP> struct tile {
             fold_chunk(a, packed, 0, true);
         }
         copy_wait<0>();
-        if (s.split && arrive_last(plan, s, flag))
-            combine_chunks(a, plan, run, packed, p);
+    }
+
+    /* For shares that meet: the probabilities' place. */
+    __device__ __forceinline__ float *room() const
+    {
+        return p;
     }
 };
 

@@ -60,7 +60,9 @@ template <int MG, int NT, int STAGES, int QUADS> struct tile : tile_scores {
         return (n * CG + part) * 8;
     }
 
-    /* Sums of a block's values for GROUP tiles; `left` limits the keys for all rows alike. */
+    /* Sums of a block's values for GROUP tiles; `left` limits the keys for all rows alike. WHOLE:
+     * no key and no column is left out, so nothing stands between the instructions. */
+    template <bool WHOLE>
     __device__ __forceinline__ void sum_values(float sum[GROUP][4], const bf16 *values, int n0,
                                                int left)
     {
@@ -75,14 +77,14 @@ template <int MG, int NT, int STAGES, int QUADS> struct tile : tile_scores {
             load_probabilities(high, low, step);
             TEC_UNROLL
             for (int n = 0; n < GROUP; n++) {
-                if (column(n0 + n) >= dim)
+                if (!WHOLE && column(n0 + n) >= dim)
                     continue;
                 const bf16 *value = values + step * 16 * ld + column(n0 + n);
                 TEC_UNROLL
                 for (int term = 0; term < TERMS; term++) {
                     unsigned b[2];
                     load_matrices_x2_transposed(b, value + term * KEYS * ld);
-                    if (left < KEYS) {
+                    if (!WHOLE && left < KEYS) {
                         b[0] = keep(b[0], left - step * 16 - 2 * t);
                         b[1] = keep(b[1], left - step * 16 - 2 * t - 8);
                     }
@@ -121,7 +123,11 @@ template <int MG, int NT, int STAGES, int QUADS> struct tile : tile_scores {
             ROLLED
             for (int row = -1; row < 16; row++) {
                 float sum[GROUP][4];
-                sum_values(sum, values, n0, row < 0 ? KEYS : sees[group * 16 + row] - start);
+                if (row < 0 && column(n0 + GROUP - 1) < dim)
+                    sum_values<true>(sum, values, n0, KEYS);
+                else
+                    sum_values<false>(sum, values, n0,
+                                      row < 0 ? KEYS : sees[group * 16 + row] - start);
                 if (row < 0 && start >= 0 && spoiled(sum))
                     continue;
                 TEC_UNROLL
@@ -193,23 +199,19 @@ template <int MG, int NT, int STAGES, int QUADS> struct tile : tile_scores {
     __device__ __forceinline__ void store_chunk(const struct attention_plan &plan, int number)
     {
         float *to = partial_of(plan, number, dim);
-        float *state = to + partial_rows(&plan) * dim;
         TEC_UNROLL
         for (int h = 0; h < 2; h++) {
             int p = row_of(h);
             if (sees[p] <= number * KEYS * CHUNK)
                 continue;
-            if (part == 0 && t == 0) {
-                state[2 * p] = chunk[h].top;
-                state[2 * p + 1] = chunk[h].sum;
-            }
-            float *row = to + p * dim + column(0) + 2 * t;
+            if (part == 0 && t == 0)
+                *partial_softmax(to, plan, p, dim) = make_float2(chunk[h].top, chunk[h].sum);
+            float *row = to + p * partial_columns(dim) + column(0) + 2 * t;
             TEC_UNROLL
             for (int n = 0; n < NT; n++)
-                TEC_UNROLL
-            for (int i = 0; i < 2; i++)
-                if (column(n) + 2 * t + i < dim)
-                    row[n * CG * 8 + i] = chunk_sum[n][2 * h + i];
+                if (column(n) + 2 * t < dim)
+                    *reinterpret_cast<float2 *>(row + n * CG * 8) =
+                        make_float2(chunk_sum[n][2 * h], chunk_sum[n][2 * h + 1]);
         }
     }
 
@@ -319,8 +321,12 @@ template <int MG, int NT, int STAGES, int QUADS> struct tile : tile_scores {
         copy_wait<0>();
         if (!s.split)
             write(a, packed);
-        else if (arrive_last(plan, s, flag))
-            combine_chunks(a, plan, run, packed, reinterpret_cast<float *>(p_high));
+    }
+
+    /* For shares that meet: the probabilities' place. */
+    __device__ __forceinline__ float *room() const
+    {
+        return reinterpret_cast<float *>(p_high);
     }
 };
 

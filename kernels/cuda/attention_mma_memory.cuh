@@ -192,22 +192,31 @@ struct tile_memory {
     __device__ __forceinline__ const T *head(const struct tec_attention_args &a,
                                              const void *memory) const
     {
-        int kv_head = (int)blockIdx.y * a.kv_heads / (int)gridDim.y;
-        size_t at = ((size_t)slot * (size_t)a.kv_heads + (size_t)kv_head) * (size_t)dim;
+        size_t at = ((size_t)slot * (size_t)a.kv_heads + (size_t)job->pack.kv_head) * (size_t)dim;
         return slot < 0 ? NULL : static_cast<const T *>(memory) + at;
     }
 
+    /* Copies of a thread are unrolled, as their addresses differ by constants. */
     __device__ __forceinline__ void load(const struct tec_attention_args &a, const void *memory,
                                          bf16 *to, held_terms<0> *)
     {
+        enum { ACROSS = 8 * PER_KEY };
         const bf16 *from = head<bf16>(a, memory);
+        bool real = from != NULL;
         to += (int)threadIdx.x / PER_KEY * ld;
-        if (dim % 8 == 0)
-            ROLLED
-        for (int i = (int)threadIdx.x % PER_KEY * 8; i < dim; i += 8 * PER_KEY)
-            copy16_async(to + i, from ? from + i : static_cast<const bf16 *>(memory), from != NULL);
-        else ROLLED for (int i = (int)threadIdx.x % PER_KEY; i < dim; i += PER_KEY) to[i] =
-            from ? from[i] : __float2bfloat16(0.0F);
+        if (dim % 8 == 0) {
+            int first = (int)threadIdx.x % PER_KEY * 8, left = dim - first;
+            from = (real ? from : static_cast<const bf16 *>(memory)) + first;
+            to += first;
+            TEC_UNROLL
+            for (int i = 0; i < WIDE; i += ACROSS)
+                if (i < left)
+                    copy16_async(to + i, from + i, real);
+            return;
+        }
+        ROLLED
+        for (int i = (int)threadIdx.x % PER_KEY; i < dim; i += PER_KEY)
+            to[i] = real ? from[i] : __float2bfloat16(0.0F);
     }
 
     template <int QUADS>

@@ -43,7 +43,7 @@ struct tile_scores : tile_memory {
         const bf16 *key = keys + (part * SN * 8 + lane % 8) * ld + lane / 8 % 2 * 8;
         if (TERMS == 2)
             key += lane / 16 * KEYS * ld;
-        ROLLED
+        TEC_UNROLL_BY(4) /* matrices are on their way while others are multiplied */
         for (int d = 0; d < dim; d += 16) {
             unsigned a_high[4], a_low[4];
             load_matrices_x4(a_high, high_row + d);

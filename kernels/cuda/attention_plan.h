@@ -30,6 +30,15 @@ static TEC_ANYWHERE inline int partial_rows(const struct attention_plan *plan)
 {
     return plan->rows * plan->heads;
 }
+/* Floats of a packed row in `partials`, and of one chunk: fours, as they are read by. */
+static TEC_ANYWHERE inline int partial_columns(int head_dim)
+{
+    return (head_dim + 3) / 4 * 4;
+}
+static TEC_ANYWHERE inline int partial_size(const struct attention_plan *plan, int head_dim)
+{
+    return (partial_rows(plan) * (partial_columns(head_dim) + 2) + 3) / 4 * 4;
+}
 /* Choose the tiling: tiles of m packed rows, at most `splits` blocks along the keys. */
 static inline struct attention_plan attention_tiles(const struct tec_attention_args *a, int m)
 {
@@ -66,8 +75,7 @@ static inline void attention_split(const struct tec_attention_args *a,
     enum { MOST = 16 };
     int tiles = attention_tile_count(a, plan), blocks = tiles * plan->rows;
     int splits = ceil_div(f->processors, tiles); /* those without a chunk occupy them, too */
-    size_t item =
-        (size_t)blocks * (size_t)partial_rows(plan) * (size_t)(a->head_dim + 2) * sizeof(float);
+    size_t item = (size_t)blocks * (size_t)partial_size(plan, a->head_dim) * sizeof(float);
     size_t capacity = f->partials_size / item;
     if (splits < 2 || capacity < 2 || blocks > TEC_CUDA_TICKETS)
         return;

@@ -109,8 +109,12 @@ static __device__ __forceinline__ void release_next()
 #endif
 }
 
-/* 16 bytes that another block of this kernel wrote, past what is kept near. */
+/* 16 (8) bytes that another block of this kernel wrote, past what is kept near. */
 static __device__ __forceinline__ float4 load_far(const float4 *p)
+{
+    return __ldcg(p);
+}
+static __device__ __forceinline__ float2 load_far(const float2 *p)
 {
     return __ldcg(p);
 }

@@ -377,6 +377,37 @@ static void times(struct attention_case *w, float even, float odd)
             w->q[r * w->a.ldq + i] *= r % 2 ? odd : even;
 }
 
+/* More chunks than a GPU combines in one go, and rows that end within, at and behind the last of
+ * the first go, in heads of 24 columns and of 7. */
+static void many_chunks(struct conform *c, bool bf16, enum reading reading)
+{
+    static const int ends[] = {2200, 130, 2048, 2049, 0};
+    for (int i = 0; i < 2; i++) {
+        struct case_shape s = {1, 5, 2200, 2, 1, i ? 7 : 24, CASE_ALL, false, true};
+        struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
+        int *sees = conform_ints(c, (size_t)w.a.max_rows, 0);
+        for (int r = 0; r < w.a.max_rows; r++)
+            sees[r] = ends[r % 5];
+        w.a.visible = sees;
+        w.a.terms = reading == TERMS ? 2 : 0;
+        w.a.window = 0;
+        w.a.cap = 0;
+        struct conform_call call = call_of(&w);
+        conform_run(c, &call);
+        for (int at = 0; at < w.a.max_rows * s.heads; at++)
+            compare(c, &w, at / s.heads, at % s.heads);
+        company(c, &w, s.seqs);
+        if (case_on_cuda(c)) {
+            cuda_tier_plan_for(0, 40);
+            cuda_tier_room(100 << 10, 0);
+            expect_rows(c, &w, w.a, NULL, 1, "where all chunks find no room");
+            cuda_tier_room(0, 0);
+            cuda_tier_plan_for(0, 0);
+        }
+        conform_end(c);
+    }
+}
+
 /* Scores that differ by far more than an exponential can show, either end first. */
 static void steep_scores(struct conform *c, bool bf16, enum reading reading)
 {
@@ -552,6 +583,7 @@ static void all_shapes(struct conform *c, bool bf16, enum reading reading, int r
     struct case_shape small = {1, 4, 2, 3, 1, 24, CASE_ALL, false, true};
     for (int i = 0; i < 4; i++) /* some columns have nothing else; some have a window */
         attention_shape(c, small, bf16, reading, CONFORM_DENORMAL);
+    many_chunks(c, bf16, reading);
     for (int i = 0; i < (c->slow ? 2 : 4); i++) {
         hidden_keys(c, bf16, reading);
         steep_scores(c, bf16, reading);

@@ -98,6 +98,10 @@ static inline float4 load_far(const float4 *p)
 {
     return *p;
 }
+static inline float2 load_far(const float2 *p)
+{
+    return *p;
+}
 
 /* 1000 ns for each kernel that has run, the one that asks included. */
 static inline unsigned long long device_clock()
