@@ -166,7 +166,8 @@ static void of_attention(const struct reporter *to, struct tec_grid *g)
     g->threads = THREADS;
     g->shared = g->attention.shared;
     g->terms = g->attention.terms;
-    g->registers = g->terms ? 216 : g->attention.m == 64 && bf16 && a->head_dim > 64 ? 232 : 128;
+    bool large = g->attention.m == 64 && (bf16 || g->terms);
+    g->registers = large ? (g->terms ? 256 : a->head_dim > 64 ? 240 : 184) : g->terms ? 176 : 128;
     g->what = g->attention.m == 64   ? (g->terms ? "64 rows, terms" : "64 rows")
               : g->attention.m == 32 ? "32 rows"
               : g->terms             ? "16 rows, terms"

@@ -168,12 +168,13 @@ TEST(splits_are_blocks_where_that_takes_fewer_steps)
     CHECK(is(&g.items[0], "rows_64", 13, 16, 1));
 }
 
-/* 64 rows of 256 columns, with 64 keys and values, take 158,048 bytes of shared memory. */
+/* 64 rows of 256 columns, with 64 keys and values, take 158,048 bytes of shared memory, their
+ * answers 67,584 more. Half of 132 multiprocessors have a large tile of 528 rows of eight heads. */
 TEST(large_tiles_of_attention_go_where_their_memory_is)
 {
     static const struct {
         int capability, rows;
-    } all[] = {{80, 64}, {86, 16}, {87, 64}, {89, 16}, {90, 64}, {100, 64}, {110, 64}, {120, 16}};
+    } all[] = {{80, 16}, {86, 16}, {87, 16}, {89, 16}, {90, 64}, {100, 64}, {110, 64}, {120, 16}};
     const struct tec_attention_args a = {
         .max_rows = 1024, .heads = 8, .kv_heads = 1, .head_dim = 256};
     CHECK_INT(bf16_shared_size(64, 1, 256), ==, 158048);
@@ -181,6 +182,22 @@ TEST(large_tiles_of_attention_go_where_their_memory_is)
         struct tec_cuda_facts facts = {all[i].capability, 20, false, TEC_CUDA_PARTIALS, 0, 0, 0};
         CHECK_INT(attention_choose_bf16(&a, &facts).m, ==, all[i].rows);
     }
+    struct tec_attention_args rows = a;
+    rows.max_rows = 521;
+    CHECK_INT(attention_choose_bf16(&rows, &h100).m, ==, 64);
+    CHECK(attention_choose_bf16(&rows, &h100).plan.near);
+    CHECK_INT(attention_choose_bf16(&rows, &h100).shared, ==, 158048 + 67584);
+    rows.max_rows = 520;
+    CHECK_INT(attention_choose_bf16(&rows, &h100).m, ==, 16);
+    /* Of 32 heads with keys of their own one row or 32 fill as many large tiles as small ones, or
+     * half as many: small ones. */
+    struct tec_cuda_facts thor = {110, 20, true, TEC_CUDA_PARTIALS, 0, 0, 0};
+    rows = (struct tec_attention_args){.max_rows = 7, .heads = 32, .kv_heads = 32, .head_dim = 128};
+    CHECK_INT(attention_choose_bf16(&rows, &thor).m, ==, 16);
+    rows.max_rows = 32;
+    CHECK_INT(attention_choose_bf16(&rows, &thor).m, ==, 16);
+    rows.max_rows = 33;
+    CHECK_INT(attention_choose_bf16(&rows, &thor).m, ==, 64);
 }
 
 /* 51 rows of 8 heads are 26 tiles of 16 packed rows: 6 blocks for 132 processors share the keys of
@@ -554,6 +571,56 @@ TEST(attention_by_terms_takes_its_keys_and_their_terms)
     CHECK_INT(g.items[3].attention.terms, ==, 0);
 }
 
+/* 51 rows of eight heads of 256 columns, 583 keys: five chunks of two blocks of keys for each of 26
+ * tiles, 130 thread blocks. A warp has 798 instructions in a block of keys, eight warps four
+ * schedulers. The last one of a tile folds 16 rows, eight at a time: 317 + 5 x 12 instructions and
+ * twice 365 + 5 x 20, four waits of 0.7 us, 4096 float32 of each chunk. */
+TEST(attention_of_few_rows_meets)
+{
+    struct tec_attention_args a = {.max_rows = 51, .heads = 8, .kv_heads = 1, .head_dim = 256};
+    struct grids g = {0};
+    struct tec_grid_work work = {.rows = 51, .keys = 583, .together = 51};
+    tec_grids_of(TEC_KERNEL_attention_bf16, &a, &h100, keep, &g);
+    REQUIRE(g.n == 1);
+    struct tec_grid_time t = time_on("h100", &g.items[0], work);
+    double l2 = 132 / 5500e3, keys = 1596 / 1980.0 + 0.9;
+    double meet = 2 * 1307 / 1980.0 + 4 * 0.7 + 4 * 4096 * 5 * l2;
+    CHECK_INT(t.busy, ==, 130);
+    CHECK(near(t.us, 1.1 + 1.5 + 2 * keys + meet));
+    /* As an H100 measured it: 2.3 us for a block of keys, 3.2 for 1024 numbers and four chunks. */
+    CHECK(near(measured_time(&g.items[0], work).us, 1.1 + 1.5 + 2 * 2.3 + 3.2 * 4 * 2));
+    /* One row: eight packed rows of it, so one pass. */
+    work = (struct tec_grid_work){.rows = 1, .keys = 583, .together = 1};
+    meet = 2 * 842 / 1980.0 + 3 * 0.7 + 4 * 2048 * 5 * l2;
+    CHECK(near(time_on("h100", &g.items[0], work).us, 1.1 + 1.5 + 2 * keys + meet));
+}
+
+/* A prompt of 532 rows: 67 tiles of 64 packed rows, each with nine blocks of keys, of 1770
+ * instructions; their answers are near. */
+TEST(attention_of_a_prompt_takes_large_tiles)
+{
+    struct tec_attention_args a = {.max_rows = 816, .heads = 8, .kv_heads = 1, .head_dim = 256};
+    struct grids g = {0};
+    struct tec_grid_work work = {.rows = 532, .keys = 532, .together = 532};
+    tec_grids_of(TEC_KERNEL_attention_bf16, &a, &h100, keep, &g);
+    REQUIRE(g.n == 1);
+    CHECK(is(&g.items[0], "64 rows", 102, 1, 1));
+    struct tec_grid_time t = time_on("h100", &g.items[0], work);
+    CHECK_INT(t.busy, ==, 67);
+    CHECK_INT(t.waves, ==, 1);
+    CHECK(near(t.us, 1.1 + 1.5 + 9 * (3540 / 1980.0 + 0.9)));
+    /* Small tiles, two on a multiprocessor, are held up by the L2: 2 x 64 KiB of its bytes. */
+    tec_grids_of(TEC_KERNEL_attention_bf16, &a, &orin, keep, &g);
+    CHECK(is(&g.items[1], "16 rows", 408, 1, 1));
+    a.max_rows = 520;
+    work.rows = 520;
+    tec_grids_of(TEC_KERNEL_attention_bf16, &a, &h100, keep, &g);
+    CHECK(is(&g.items[2], "16 rows", 260, 1, 1));
+    t = time_on("h100", &g.items[2], work);
+    CHECK_INT(t.resident, ==, 2);
+    CHECK(near(t.us, 1.1 + 1.5 + 9 * 4.0 * 64 * 256 * 2 * 132 / 5500e3));
+}
+
 /* Sums of weights: two rows of eight heads in a block, so 150 blocks of 300 rows, two on some of
  * the multiprocessors. 1000 keys are 16 blocks of 64, walked over twice: 32 x 2 x 16 x 64 x 256 x 2
  * FLOP at 0.1875 of 67 TFLOP/s / 132, behind 1.5 us. */
@@ -750,6 +817,20 @@ static void make_layer(union layer_args *a, struct tec_grid_work *w, const struc
     }
 }
 
+/* Attention over bf16 memory as it was when it was measured: a prompt in small tiles, too; answers
+ * of all kernels waited in `out`. */
+static void small_tiles(struct tec_grid *g)
+{
+    const struct tec_attention_args *a = g->args;
+    struct attention_choice *c = &g->attention;
+    *c = (struct attention_choice){16, 1, 0, bf16_shared_size(16, 1, a->head_dim),
+                                   attention_tiles(a, 16)};
+    attention_split(a, &h100, &c->plan);
+    attention_blocks(a, &c->plan, g->blocks);
+    g->shared = c->shared;
+    g->registers = 128;
+}
+
 static double modelled(const struct layer *l)
 {
     union layer_args args;
@@ -762,7 +843,9 @@ static double modelled(const struct layer *l)
     then.clusters = 0;                 /* it was measured */
     tec_grids_of(l->kernel, &args, &then, keep, &g);
     for (int i = 0; i < g.n && i < 8; i++) {
-        g.items[i].attention.plan.near = false; /* answers waited in `out` when it was measured */
+        if (l->kernel == TEC_KERNEL_attention_bf16)
+            small_tiles(&g.items[i]);
+        g.items[i].attention.plan.near = false;
         us += measured_time(&g.items[i], work).us;
     }
     return us;

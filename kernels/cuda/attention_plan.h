@@ -152,28 +152,33 @@ static inline void attention_bring_near(const struct tec_attention_args *a,
     size_t more = (size_t)(c->m * answer_row_stride(a->head_dim)) * sizeof(float);
     size_t blocks = all / (c->shared + RESERVED);
     blocks = blocks < most ? blocks : most;
-    if (c->plan.splits > 1 || blocks * (c->shared + more + RESERVED) > all)
+    if (c->plan.splits > 1 || blocks == 0 || blocks * (c->shared + more + RESERVED) > all)
         return;
     c->plan.near = true;
     c->shared += more;
 }
 
-/* Large tiles where they fill the device twice; else small ones whose keys are shared too. Of heads
- * of more than 128 columns two small blocks find room in a multiprocessor. */
+/* Large tiles where half the device or more has one, their answers are near, and they are less than
+ * half as many: in a block of keys one of 64 rows has 2.2 times the instructions of one of 16, and
+ * answers that wait in `out` cost more than large tiles save (doc/roofline.md). Else small ones
+ * whose keys are shared too. Of heads of more than 128 columns two small blocks find room in a
+ * multiprocessor. */
 static inline struct attention_choice attention_choose_bf16(const struct tec_attention_args *a,
                                                             const struct tec_cuda_facts *f)
 {
     int dim = a->head_dim;
     struct attention_choice c = {64, dim <= 64 ? 2 : 1, 0, 0, attention_tiles(a, 64)};
+    struct attention_plan small = attention_tiles(a, 16);
+    int large = attention_tile_count(a, &c.plan);
     c.shared = bf16_shared_size(c.m, c.stages, dim);
-    if (c.shared > shared_limit(f->capability) ||
-        attention_tile_count(a, &c.plan) < 2 * f->processors) {
-        c.m = 16;
-        c.stages = dim <= 128 ? 2 : 1;
-        c.shared = bf16_shared_size(c.m, c.stages, dim);
-        c.plan = attention_tiles(a, c.m);
-        attention_split(a, f, &c.plan);
-    }
+    attention_bring_near(a, f, &c);
+    if (c.plan.near && 2 * large >= f->processors && attention_tile_count(a, &small) > 2 * large)
+        return c;
+    c.m = 16;
+    c.stages = dim <= 128 ? 2 : 1;
+    c.shared = bf16_shared_size(c.m, c.stages, dim);
+    c.plan = attention_tiles(a, c.m);
+    attention_split(a, f, &c.plan);
     attention_bring_near(a, f, &c);
     return c;
 }

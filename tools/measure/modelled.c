@@ -28,16 +28,6 @@ static const double CHAIN_SHARE = 0.4, SQUARE_SHARE = 0.2, CHAIN_STEP = 0.8;
 /* Other products: what a step takes at least, and what surrounds them. */
 static const double MMA_STEP = 0.3, MMA_AROUND = 1.5;
 
-/* Attention: a block of 64 keys with one and with two thread blocks on a multiprocessor, of 256
- * columns; what is around them; chunks into the answer, for 1024 numbers; a pass over what four
- * chunks left. Of float32 memory the share of the multiply-adds' rate; where it is read as terms,
- * which nobody measured, the operations that make them of a number. */
-static const double KEYS_ALONE = 2.3, KEYS_TWO = 3.45, KEYS_AROUND = 1.5;
-static const double FOLD = 1.4, COMBINE = 3.2, F32_SHARE = 0.125, SPLIT_NUMBER = 5;
-
-/* Kernels of rows: a wait for what a row has, times `waits`. */
-static const double ROW_WAIT = 0.7;
-
 /* --- a start --------------------------------------------------------------------------------- */
 
 /* Blocks that find room on a multiprocessor at once: threads, registers, shared memory (with what
@@ -57,8 +47,7 @@ static int resident_of(const struct tec_chip *chip, const struct tec_grid *g)
     return n < 1 ? 1 : n;
 }
 
-/* The part `what` of a time, which names the bound if it is the largest yet. */
-static double part(struct start *s, double us, const char *what, double *most)
+double tec_start_part(struct start *s, double us, const char *what, double *most)
 {
     if (us > *most) {
         *most = us;
@@ -67,9 +56,7 @@ static double part(struct start *s, double us, const char *what, double *most)
     return us;
 }
 
-/* Waves of busy blocks, each as long as one(blocks beside each other on a multiprocessor); the last
- * one has as many of those as are left. */
-static double waves_of(struct start *s, double (*one)(const struct start *s, int beside))
+double tec_start_waves(struct start *s, double (*one)(const struct start *s, int beside))
 {
     int64_t held = (int64_t)s->chip->processors * s->time.resident, whole = s->time.busy / held;
     int64_t rest = s->time.busy % held;
@@ -78,9 +65,7 @@ static double waves_of(struct start *s, double (*one)(const struct start *s, int
     return (double)whole * (whole ? one(s, s->time.resident) : 0.0) + (rest ? one(s, beside) : 0.0);
 }
 
-/* Bytes of weights come from memory; activations and keys from the L2 where they fit in half of
- * it. */
-static double memory_us(const struct start *s, const struct tec_cost *c)
+double tec_start_memory_us(const struct start *s, const struct tec_cost *c)
 {
     double weights = (double)c->weights;
     double moved = (double)tec_cost_bytes(c) - weights;
@@ -208,12 +193,13 @@ static double product_us(struct start *s)
     else if (t->clocks)
         one = one_terms;
     struct tec_cost moved = left_cost(s);
-    double blocks = waves_of(s, one), memory = memory_us(s, &moved), sums = sums_us(s);
+    double blocks = tec_start_waves(s, one), memory = tec_start_memory_us(s, &moved),
+           sums = sums_us(s);
     blocks += front_us(s) + leaves_us(s);
     memory += one == one_few ? tec_few_behind_us(s) : 0.0;
-    part(s, blocks, one == one_few || (f32 && t->rows < 64) ? "wait" : "multiply", &most);
-    part(s, memory, "memory", &most);
-    part(s, sums, "sums", &most);
+    tec_start_part(s, blocks, one == one_few || (f32 && t->rows < 64) ? "wait" : "multiply", &most);
+    tec_start_part(s, memory, "memory", &most);
+    tec_start_part(s, sums, "sums", &most);
     return larger(blocks, memory) + sums;
 }
 
@@ -231,9 +217,9 @@ static double squares_us(struct start *s)
 {
     double most = 0.0;
     s->time.busy = (int64_t)s->grid->blocks[0] * s->grid->blocks[1];
-    double blocks = waves_of(s, one_square), memory = memory_us(s, &s->work->cost);
-    part(s, blocks, "multiply", &most);
-    part(s, memory, "memory", &most);
+    double blocks = tec_start_waves(s, one_square), memory = tec_start_memory_us(s, &s->work->cost);
+    tec_start_part(s, blocks, "multiply", &most);
+    tec_start_part(s, memory, "memory", &most);
     return larger(blocks, memory);
 }
 
@@ -246,153 +232,7 @@ static double terms_us(struct start *s)
                              .written = (int64_t)(values * 2 * s->grid->terms)};
     s->time.busy = (int64_t)s->grid->blocks[0] * ((s->work->rows + 7) / 8);
     s->time.waves = 1;
-    return part(s, memory_us(s, &moved), "memory", &most);
-}
-
-/* --- attention ------------------------------------------------------------------------------- */
-
-/* Blocks of keys of a row, and chunks of them. */
-static int key_blocks(const struct start *s)
-{
-    return (int)((s->work->keys + KEYS - 1) / KEYS);
-}
-
-static int chunks_of(const struct start *s)
-{
-    return ceil_div(key_blocks(s), CHUNK);
-}
-
-/* Rows of a run: neighbours of one sequence within a tile. */
-static double run_rows(const struct start *s)
-{
-    int most = s->grid->attention.plan.rows;
-    double together = larger(s->work->together, 1.0);
-    return together < most ? together : most;
-}
-
-/* Numbers that a run leaves behind: its rows, with all the heads that a tile packs. */
-static double packed_numbers(const struct start *s)
-{
-    const struct tec_attention_args *a = s->grid->args;
-    return run_rows(s) * s->grid->attention.plan.heads * a->head_dim;
-}
-
-/* Float32 keys and values of a block: from the L2, and split into terms. */
-static double split_us(const struct start *s, int beside)
-{
-    const struct tec_attention_args *a = s->grid->args;
-    double numbers = 2.0 * KEYS * a->head_dim * beside;
-    double moved = 4 * numbers * s->chip->processors / (s->chip->l2_rate * 1e3 * L2_SHARE);
-    return larger(moved, multiply_us(s, 2 * SPLIT_NUMBER * numbers, s->peak->f32, 1.0));
-}
-
-static double one_attention(const struct start *s, int beside)
-{
-    const struct tec_attention_args *a = s->grid->args;
-    const struct attention_plan *plan = &s->grid->attention.plan;
-    double columns = larger(a->head_dim / 256.0, 0.25);
-    int chunks = chunks_of(s), mine = plan->splits > 1 ? ceil_div(chunks, plan->splits) : chunks;
-    int blocks = mine * CHUNK < key_blocks(s) ? mine * CHUNK : key_blocks(s);
-    double keys = (beside > 1 ? KEYS_TWO * beside / 2 : KEYS_ALONE) * columns;
-    double flop = 4.0 * s->grid->attention.m * KEYS * a->head_dim * beside;
-    int terms = s->grid->attention.terms;
-    if (!terms && s->grid->kernel == TEC_KERNEL_attention_f32)
-        return KEYS_AROUND * s->slower +
-               blocks * multiply_us(s, flop, s->peak->f32, F32_SHARE * (beside > 1 ? 1.5 : 1));
-    keys *= s->grid->attention.m > 16 ? 2 : 1;
-    keys =
-        larger(keys * s->slower, multiply_us(s, (terms ? 3 : 2) * flop, s->peak->bf16, MMA_SHARE));
-    keys += terms ? split_us(s, beside) : 0.0;
-    double folds = plan->splits > 1 || plan->near ? 0.0 : FOLD * mine * packed_numbers(s) / 1024;
-    return (KEYS_AROUND + folds) * s->slower + keys * blocks;
-}
-
-static double attention_us(struct start *s)
-{
-    const struct tec_attention_args *a = s->grid->args;
-    const struct attention_plan *plan = &s->grid->attention.plan;
-    double most = 0.0;
-    int shares = plan->splits < chunks_of(s) ? plan->splits : chunks_of(s);
-    double per = plan->splits > 1 ? run_rows(s) : plan->rows;
-    int64_t tiles = (int64_t)((double)s->work->rows / per + 0.999);
-    s->time.busy = tiles * a->kv_heads * plan->head_tiles * (shares > 1 ? shares : 1);
-    double blocks = waves_of(s, one_attention), sums = 0.0;
-    int passes = ceil_div(shares, 4);
-    if (shares > 1)
-        sums = COMBINE * larger(packed_numbers(s) / 1024, 1) * passes * s->slower;
-    bool adds = s->grid->kernel == TEC_KERNEL_attention_f32 && !s->grid->attention.terms;
-    part(s, blocks, adds ? "multiply" : "wait", &most);
-    part(s, sums, "sums", &most);
-    return blocks + sums;
-}
-
-/* Of the kernel for wide heads nothing was measured: a block is taken for as slow as another's. */
-static double one_wide(const struct start *s, int beside)
-{
-    return (KEYS_AROUND + KEYS_ALONE * beside * key_blocks(s)) * s->slower;
-}
-
-static double wide_us(struct start *s)
-{
-    double most = 0.0;
-    s->time.busy = s->work->rows * s->grid->blocks[1];
-    return part(s, waves_of(s, one_wide), "wait", &most);
-}
-
-/* Sums of weights, of which nothing was measured. Over float32 memory: a block has 16 queries,
- * walks over the keys of all heads twice, and multiplies by multiply-adds as attention there does.
- */
-enum { QUERIES = 16, WALKS = 2 };
-
-static double one_sum(const struct start *s, int beside)
-{
-    const struct tec_mass_args *a = s->grid->args;
-    int group = a->kv_heads > 0 ? a->heads / a->kv_heads : 1;
-    double tiles = (double)a->kv_heads * ceil_div(group, QUERIES) * WALKS * key_blocks(s);
-    double flop = 2.0 * QUERIES * KEYS * a->head_dim * beside;
-    return KEYS_AROUND * s->slower +
-           tiles * multiply_us(s, flop, s->peak->f32, F32_SHARE * (beside > 1 ? 1.5 : 1));
-}
-
-/* The same over bf16 memory: one walk, on tensor cores. Nothing of it was measured either: a block
- * of keys is taken for as slow as attention's. That one multiplies two terms of queries and two of
- * weights, this one three terms of queries, and it adds ranges up where that one reads values. */
-static double one_mass(const struct start *s, int beside)
-{
-    const struct tec_mass_args *a = s->grid->args;
-    const struct mass_choice *c = &s->grid->mass;
-    double columns = larger(a->head_dim / 256.0, 0.25) * (c->m > MASS_HEADS ? 2 : 1);
-    double keys = (beside > 1 ? KEYS_TWO * beside / 2 : KEYS_ALONE) * columns;
-    double flop = 2.0 * MASS_TERMS * c->m * KEYS * a->head_dim * beside;
-    int walks = a->kv_heads * ceil_div(a->heads / a->kv_heads, MASS_HEADS);
-    keys = larger(keys * s->slower, multiply_us(s, flop, s->peak->bf16, MMA_SHARE));
-    return (KEYS_AROUND * s->slower + keys * key_blocks(s)) * walks;
-}
-
-/* Tiles, of which a block takes several where there is room for the sums of no more; those sums
- * are written once and read once. */
-static double mass_terms_us(struct start *s)
-{
-    const struct tec_mass_args *a = s->grid->args;
-    int64_t tiles = (s->work->rows + s->grid->mass.rows - 1) / s->grid->mass.rows;
-    int64_t held = s->grid->mass.blocks, turns = (tiles + held - 1) / held;
-    double most = 0.0, sums = 8.0 * (double)s->work->rows * a->heads * a->max_ranges;
-    struct tec_cost moved = {.read = (int64_t)sums};
-    s->time.busy = turns > 1 ? held : tiles;
-    double blocks = part(s, waves_of(s, one_mass) * (double)turns, "wait", &most);
-    return larger(blocks, part(s, memory_us(s, &moved), "memory", &most));
-}
-
-static double mass_us(struct start *s)
-{
-    const struct tec_mass_args *a = s->grid->args;
-    int group = a->kv_heads > 0 ? a->heads / a->kv_heads : 1;
-    int rows = QUERIES / (group < QUERIES ? group : QUERIES);
-    double most = 0.0;
-    if (s->grid->mass.m)
-        return mass_terms_us(s);
-    s->time.busy = (s->work->rows + rows - 1) / rows;
-    return part(s, waves_of(s, one_sum), "multiply", &most);
+    return tec_start_part(s, tec_start_memory_us(s, &moved), "memory", &most);
 }
 
 /* --- all kernels ----------------------------------------------------------------------------- */
@@ -410,14 +250,14 @@ static double rows_us(struct start *s)
     struct tec_cost moved = left_cost(s);
     if (s->grid->made_terms)
         moved.written *= 2;
-    double most = 0.0, memory = memory_us(s, &moved);
+    double most = 0.0, memory = tec_start_memory_us(s, &moved);
     double wait = waits[s->grid->kernel] * ROW_WAIT * s->slower;
     const unsigned *blocks = s->grid->blocks;
     int64_t held = (int64_t)s->time.resident * s->chip->processors;
     s->time.busy = (int64_t)blocks[0] * blocks[1] * blocks[2];
     s->time.waves = (int)((s->time.busy + held - 1) / held);
-    part(s, memory, "memory", &most);
-    part(s, wait, "wait", &most);
+    tec_start_part(s, memory, "memory", &most);
+    tec_start_part(s, wait, "wait", &most);
     return memory + wait;
 }
 
@@ -436,9 +276,9 @@ struct tec_grid_time tec_grid_time_of(const struct tec_peak *peak, const struct 
     else if (grid->kernel == TEC_KERNEL_conv3x3)
         us = squares_us(&s);
     else if (tec_grid_attends(grid))
-        us = grid->attention.m ? attention_us(&s) : wide_us(&s);
+        us = grid->attention.m ? tec_start_attention_us(&s) : tec_start_wide_us(&s);
     else if (tec_grid_sums(grid))
-        us = mass_us(&s);
+        us = tec_start_mass_us(&s);
     else
         us = rows_us(&s);
     if (us < start)

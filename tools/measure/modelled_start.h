@@ -1,13 +1,15 @@
-/* modelled_start.h - one start of a kernel, as the files of its model share it. */
+/* modelled_start.h - one start of a kernel for the model of times (modelled.h), and what its parts
+ * have in common: private to them. */
 #ifndef TEC_TOOLS_MEASURE_MODELLED_START_H
 #define TEC_TOOLS_MEASURE_MODELLED_START_H
 
 #include "tools/measure/modelled.h"
 
-static const double MEMORY_SHARE = 0.93; /* of a copy's bandwidth, reached by streams of weights */
-static const double L2_SHARE = 0.6;      /* of the L2's, reached by kernels of rows */
-static const double MMA_SHARE = 0.75;    /* of a multiprocessor's rate, in a step */
-static const double FEW_AROUND = 1.6;    /* us around the steps of few rows by warp groups */
+/* Constants of several parts: the share of a copy's bandwidth that streams of weights reach; of the
+ * L2's rate that kernels of rows do; of a multiprocessor's bf16 rate in steps of `mma`; what is
+ * around the steps of few rows by warp groups, and a wait for what a row has, us. */
+static const double MEMORY_SHARE = 0.93, L2_SHARE = 0.6, MMA_SHARE = 0.75;
+static const double FEW_AROUND = 1.6, ROW_WAIT = 0.7;
 
 struct start {
     const struct tec_peak *peak;
@@ -42,9 +44,26 @@ static inline double row_groups(const struct start *s)
     return (double)groups;
 }
 
+/* The part `what` of a time, which names the bound if it is the largest yet. */
+double tec_start_part(struct start *s, double us, const char *what, double *most);
+
+/* Waves of busy blocks, each as long as one(blocks beside each other on a multiprocessor); the last
+ * one has as many of those as are left. */
+double tec_start_waves(struct start *s, double (*one)(const struct start *s, int beside));
+
+/* Bytes of weights come from memory; activations and keys from the L2 where they fit in half of
+ * it. */
+double tec_start_memory_us(const struct start *s, const struct tec_cost *c);
+
 /* A thread block of a product of few rows by warp groups, with so many beside one another on a
- * multiprocessor; and what still stands behind the last of its bytes. */
+ * multiprocessor; and what still stands behind the last of its bytes (modelled_few.c). */
 double tec_few_us(const struct start *s, int beside, int steps);
 double tec_few_behind_us(const struct start *s);
+
+/* Times without their start: attention in tiles, of wide heads, and its sums
+ * (modelled_attention.c). */
+double tec_start_attention_us(struct start *s);
+double tec_start_wide_us(struct start *s);
+double tec_start_mass_us(struct start *s);
 
 #endif
