@@ -709,6 +709,38 @@ TEST(a_cluster_shares_what_its_last_block_had)
     CHECK(near(saved, 6 * (0.19 + 7 * 0.063) - (0.6 + 2 * (0.19 + 6 * 0.063))));
 }
 
+/* q, k and v of 51 rows in one kernel with their rotation, where six splits are a cluster: of two
+ * groups each waits for positions and angles, and has two batches of four splits; beside it none.
+ */
+TEST(a_cluster_rotates_its_rows)
+{
+    static const float table[1];
+    struct tec_grid_work work = {.rows = 51};
+    struct tec_cuda_facts none = h100;
+    struct tec_gemm_args a = {.max_rows = 51, .n = 2560, .k = 1024, .ldx = 1024, .ldy = 2560};
+    struct tec_rope_args rope = {
+        .max_rows = 51, .ld = 2560, .heads = 8, .kv_heads = 1, .head_dim = 256, .cos_sin = table};
+    const struct tec_cuda_chain chain = {
+        .gemm = &a, .then = TEC_CUDA_THEN_rope_bf16, .args = &rope};
+    struct grids g = {0}, plain = product(&h100, &a);
+    rope.k_at = 2048;
+    rope.v_at = 2304;
+    rope.q = list_y;
+    rope.ldq = Y_COLS;
+    a.x = list_x;
+    REQUIRE(tec_grids_of_chain(&chain, &h100, keep, &g) && g.n == 1);
+    CHECK(is(&g.items[0], "groups_64", 1, 20, 6));
+    CHECK_INT(g.items[0].cluster, ==, 6);
+    double more = time_on("h100", g.items, work).us - time_on("h100", plain.items, work).us;
+    CHECK(near(more, 2 * (0.19 + 2 * 0.7)));
+    none.clusters = 0;
+    CHECK(!tec_grids_of_chain(&chain, &none, keep, &g));
+    a.k = 256; /* two splits are no cluster */
+    CHECK(!tec_grids_of_chain(&chain, &h100, keep, &g));
+    a.max_rows = rope.max_rows = 16; /* tiles of few rows have the registers */
+    CHECK(tec_grids_of_chain(&chain, &none, keep, &g));
+}
+
 TEST(what_is_planned_takes_no_longer)
 {
     const struct tec_changes all = {.loop_overlap = true}, none = {0};

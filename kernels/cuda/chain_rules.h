@@ -33,14 +33,6 @@ static inline int chain_norm_rows(bool left, const struct tec_cuda_facts *f)
     return f->groups && !left ? 16 : 64;
 }
 
-/* Whether a product of so many rows goes together with rope_bf16 behind it. By warp groups a tile
- * of 64 rows has the registers for the angles of few rows at a time: with 51 rows both in one took
- * 41 us, one after the other 23 (H100). */
-static inline bool chain_rope_fits(int rows, const struct tec_cuda_facts *f)
-{
-    return !f->groups || rows <= 16 || rows > 128;
-}
-
 /* True if the output does not overlap x, which other blocks may still read. */
 static inline bool chain_apart(const struct tec_gemm_args *a, const float *to, int ld)
 {
@@ -127,6 +119,20 @@ static TEC_ANYWHERE inline int rope_pairs(const struct tec_rope_args *then)
     return ((then->q_at >= 0 ? then->heads : 0) + 2 * then->kv_heads) * (then->head_dim / 32);
 }
 
+/* Whether a product has a tile that goes together with rope_bf16 behind it. By warp groups one of
+ * 17 to 128 rows has the registers for the angles of few rows at a time: with 51 rows both in one
+ * took 41 us, one after the other 23 (H100). In a cluster a block has 8 rows at a time. */
+static inline bool chain_rope_fits(const struct tec_gemm_args *a, const struct tec_rope_args *then,
+                                   const struct tec_cuda_facts *f)
+{
+    if (!f->groups || a->max_rows <= 16 || a->max_rows > 128)
+        return true;
+    struct gemm_ask ask = {a->n, a->k,  a->max_rows, 2 * rope_pairs(then), true,
+                           true, false, false,       a->rounded != 0};
+    struct gemm_choice c = gemm_choose(&ask, f);
+    return gemm_cluster(&c, f) > 1;
+}
+
 static inline bool rope_goes_along(const struct tec_gemm_args *a, const struct tec_rope_args *then,
                                    const struct tec_cuda_facts *f)
 {
@@ -134,8 +140,7 @@ static inline bool rope_goes_along(const struct tec_gemm_args *a, const struct t
     bool queries = then->q_at < 0 || (then->q_at % 16 == 0 && then->q_at + q <= a->n);
     bool whole = then->head_dim % 32 == 0 && then->k_at % 16 == 0 && then->v_at % 16 == 0 &&
                  then->k_at + kv <= a->n && then->v_at + kv <= a->n;
-    return rope_reads(a, then) && then->cos_sin && queries && whole &&
-           chain_rope_fits(a->max_rows, f);
+    return rope_reads(a, then) && then->cos_sin && queries && whole && chain_rope_fits(a, then, f);
 }
 
 #endif

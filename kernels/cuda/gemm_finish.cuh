@@ -40,8 +40,8 @@ struct scaled {
 struct reads_nothing {
     enum : int { TOGETHER = 2 }; /* groups of 8 rows that it has registers for at once */
     enum : bool {
-        WIDE = true,  /* a kernel with as few registers as terms_wide may end so */
-        MIDDLE = true /* by warp groups, so may one of 17 to 128 rows */
+        WIDE = true, /* a kernel with as few registers as terms_wide may end so */
+        WHOLE = true /* by warp groups, so may one block with all of a tile's 17 to 64 rows */
     };
     struct nothing {
     };
@@ -130,7 +130,7 @@ static __device__ __forceinline__ void halves_of(const Finish &finish, const sum
 
 /* All panels in their order. */
 template <class Then> struct single_finish {
-    enum : bool { PAIRS = false, WIDE = Then::WIDE, MIDDLE = Then::MIDDLE };
+    enum : bool { PAIRS = false, WIDE = Then::WIDE, WHOLE = Then::WHOLE };
     enum : int { TOGETHER = Then::TOGETHER };
     struct tec_gemm_args a;
     Then then;
@@ -173,11 +173,18 @@ template <class Then> struct single_finish {
         halves_of(*this, c, panel, first, rows);
         then.template after<M, N>(a.n, panel, first, rows);
     }
+    /* Of a block that has 8 rows at a time. */
+    template <int M>
+    __device__ __forceinline__ void run_eight(const sums<M, 1> &c, const int (&panel)[M], int first,
+                                              struct rows rows) const
+    {
+        run(c, panel, first, rows);
+    }
 };
 
 /* Panels in pairs: Then has pairs() and panel(pair, 0 or 1), and gets the column of the first. */
 template <class Then> struct pair_finish {
-    enum : bool { PAIRS = true, WIDE = Then::WIDE, MIDDLE = Then::MIDDLE };
+    enum : bool { PAIRS = true, WIDE = Then::WIDE, WHOLE = Then::WHOLE };
     enum : int { TOGETHER = Then::TOGETHER };
     struct tec_gemm_args a;
     Then then;
@@ -216,5 +223,28 @@ template <class Then> struct pair_finish {
                                         struct rows rows) const
     {
         halves_of(*this, c, panel, first, rows);
+    }
+    /* The same of a block that has 8 rows at a time: what both halves read is on its way at once.
+     */
+    __device__ __forceinline__ void run_eight(const sums<2, 1> &c, const int (&panel)[2], int first,
+                                              struct rows rows) const
+    {
+        struct scaled scaled[2][2]; /* [half][panel] */
+        int in = (int)threadIdx.x % WARP / 4, one = panel[0] * 16 + in, other = panel[1] * 16 + in;
+        if (max(one, other) + 8 >= a.n)
+            return;
+        TEC_UNROLL
+        for (int half = 0; half < 2; half++) {
+            scaled[half][0].find(a, one + half * 8, rows);
+            scaled[half][1].find(a, other + half * 8, rows);
+        }
+        each_row<1, 2>(
+            then, first, rows,
+            [&](auto place, int half, int r) { return then.load(place, r, one + half * 8); },
+            [&](auto place, auto loaded, int half, int, int e, int r) {
+                then(place, loaded, r, one + half * 8,
+                     scaled[half][0](c[0][0][half * 2 + e], r, rows),
+                     scaled[half][1](c[1][0][half * 2 + e], r, rows));
+            });
     }
 };

@@ -175,12 +175,12 @@ finish_together(const Finish &finish, const struct exchange &exchange, int count
     if (thread >= S::SUMMING)
         return;
     take_panels<S>(taken, finish);
+    enum { AT_ONCE = Finish::WHOLE ? 4 * Finish::TOGETHER : 4 }; /* splits, by registers */
     int groups = min(ceil_div(rows.live - mine, 8), (int)S::N);
     for (int j = (int)blockIdx.z; j < groups; j += count) {
         sums<S::M, 1> c;
-        add_group<S::M, S::N, S::SUMMING, 4 * Finish::TOGETHER>(c, exchange, tile, count, j,
-                                                                thread);
-        finish.run(c, taken, mine + j * 8, rows);
+        add_group<S::M, S::N, S::SUMMING, AT_ONCE>(c, exchange, tile, count, j, thread);
+        finish.run_eight(c, taken, mine + j * 8, rows);
     }
 }
 
@@ -234,11 +234,12 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
         bring_rows<S>(a, front, work, shared, barriers, free, work.step);
     }
     int tile = work.tile * (int)gridDim.x + (int)blockIdx.x;
-    if (split.count > 1) {
+    constexpr bool shares = S::ROWS >= SHARED_ROWS, always = shares && !Finish::WHOLE;
+    if (split.count > 1 || always) {
         if (summing)
             leave_sums<S::M, S::N, S::SUMMING>(c, exchange, tile * split.count + part, groups,
                                                thread);
-        if (S::ROWS >= SHARED_ROWS && cluster_blocks() > 1) {
+        if (always || (shares && cluster_blocks() > 1)) {
             finish_together<S>(finish, exchange, split.count, work, rows);
             return;
         }
@@ -282,9 +283,11 @@ template <class Finish> struct group_product : product<Finish> {
         struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
         struct exchange exchange = {reinterpret_cast<float4 *>(launch->partials), launch->tickets};
         dim3 blocks = this->template grid<S>(), threads(S::THREADS);
+        int cluster = gemm_cluster(&c, &facts);
+        if (S::ROWS >= SHARED_ROWS && !Finish::WHOLE && cluster == 1)
+            return false;
         tec_cuda_start_clusters(launch, gemm_groups_kernel<S, Finish>, blocks, threads, S::SHARED,
-                                gemm_cluster(&c, &facts), *this->a, this->finish, front,
-                                this->split, exchange);
+                                cluster, *this->a, this->finish, front, this->split, exchange);
         return true;
     }
     /* Rows base .. base + count - 1, whose terms are there. */
@@ -338,13 +341,11 @@ template <class Finish> struct group_product : product<Finish> {
                 return start<groups_8>(c);
             if (c.tile == GEMM_groups_16)
                 return start<groups_16>(c);
-        }
-        if constexpr (FEW && Finish::MIDDLE)
             if (c.tile == GEMM_groups_32)
                 return start<groups_32>(c);
-        if constexpr (Finish::MIDDLE)
-            if (c.tile == GEMM_groups_64)
-                return start<groups_64>(c);
+        }
+        if (c.tile == GEMM_groups_64)
+            return start<groups_64>(c);
         if (gemm_tiles[c.tile].terms != 0 || c.tile == GEMM_NONE)
             return false;
         return ask.rounded ? start_many<1>(ask) : start_many<2>(ask);

@@ -55,7 +55,7 @@ struct store_heads : reads_nothing {
 /* Pairs of panels: 16 columns of the first half of a head and those that they rotate with; k and v
  * become bf16. */
 struct store_rotated : reads_nothing {
-    enum : bool { WIDE = false, MIDDLE = false }; /* chain_rope_fits */
+    enum : bool { WIDE = false, WHOLE = false }; /* chain_rope_fits */
     struct tec_rope_args a;
 
     __host__ __device__ int pairs() const

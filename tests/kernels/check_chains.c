@@ -230,7 +230,7 @@ static void rope(struct conform *c, int rows, int k, bool rotated, bool norm)
     struct front f;
     put_front(c, &f, norm, &a);
     both(c, f.norm, &a, rotated ? TEC_KERNEL_rope_bf16 : TEC_KERNEL_rope_f32, &p, out, PLACES,
-         f.may && (rotated ? cuda_tier_rope_fits(rows) : !norm && rows > 32));
+         f.may && (rotated ? cuda_tier_rope_fits(&a, &p) : !norm && rows > 32));
 }
 
 /* A product that adds to the rows of a norm, and the product behind that, with gelu_mul or alone:
@@ -342,9 +342,14 @@ static void chains(struct conform *c, int rows, int k)
 void conform_chains(struct conform *c)
 {
     static const int rows[] = {1, 8, 13, 16, 29, 51, 64, 70};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         for (int k = 40; k < 600; k += 500)
             chains(c, rows[i], k);
+        cuda_tier_clusters(false); /* four splits, whose last block adds all */
+        if (rows[i] > 16 && cuda_tier_reads_terms())
+            chains(c, rows[i], 540);
+        cuda_tier_clusters(true);
+    }
     /* rows of which a thread holds less than a quad, one, and more */
     static const int columns[] = {4, 132, 254, 1024, 1028, 2600};
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {

@@ -407,10 +407,10 @@ int cuda_tier_norm_rows(bool left)
     return chain_norm_rows(left, &facts);
 }
 
-bool cuda_tier_rope_fits(int rows)
+bool cuda_tier_rope_fits(const struct tec_gemm_args *gemm, const struct tec_rope_args *rope)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(&tier.launch);
-    return chain_rope_fits(rows, &facts);
+    return chain_rope_fits(gemm, rope, &facts);
 }
 
 struct tec_kernels cuda_tier_table(void)

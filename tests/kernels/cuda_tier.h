@@ -38,8 +38,8 @@ bool cuda_tier_reads_terms(void);
 
 /* The most rows of a product that goes together with the norm in front of it. */
 int cuda_tier_norm_rows(bool left);
-/* Whether one of so many rows goes together with rope_bf16 behind it. */
-bool cuda_tier_rope_fits(int rows);
+/* Whether a product goes together with this rope_bf16 behind it. */
+bool cuda_tier_rope_fits(const struct tec_gemm_args *gemm, const struct tec_rope_args *rope);
 
 /* What went wrong since the last question, or NULL. */
 const char *cuda_tier_trouble(void);

@@ -168,7 +168,8 @@ static double leaves_us(const struct start *s)
 }
 
 /* The sums of splits, added by the last block of a tile, or by a cluster: each of its blocks has
- * every so-manyth group of 8 rows, one after the other. */
+ * every so-manyth group of 8 rows, one after the other. Where they are rotated, each group waits
+ * for its positions and then for its angles. */
 static double sums_us(const struct start *s)
 {
     int splits = (int)s->grid->blocks[2], groups = (int)row_groups(s);
@@ -176,7 +177,9 @@ static double sums_us(const struct start *s)
         return 0.0;
     if (s->grid->cluster < 2)
         return (SPLIT + SPLIT_ROWS * groups) * splits * s->slower;
-    double each = SPLIT * ceil_div(splits, SPLITS_TOGETHER) + SPLIT_ROWS * splits;
+    bool rotates = s->grid->then == TEC_CUDA_THEN_rope_bf16;
+    double each = SPLIT * ceil_div(splits, rotates ? SPLITS_TOGETHER / 2 : SPLITS_TOGETHER) +
+                  SPLIT_ROWS * splits + (rotates ? 2 * ROW_WAIT : 0.0);
     return (MEET + each * ceil_div(groups, splits)) * s->slower;
 }
 
