@@ -5,6 +5,7 @@
 #include "tests/loop_frame.h"
 #include "tests/stage_work.h"
 #include "tests/tap.h"
+#include "tests/told.h"
 
 #include <string.h>
 
@@ -464,7 +465,7 @@ TEST(weights_are_loaded_once)
     CHECK_INT(e->n_chains, ==, 2);
     CHECK(e->chains[0].plan->weights == e->chains[1].plan->weights);
     tec_arena_init(&arena, &heap);
-    REQUIRE(tec_engine_measure(&m, &e->options, &heap, &arena, &err) == TEC_OK);
+    REQUIRE(went_well(tec_engine_measure(&m, &e->options, &heap, &arena, &err), &err));
     CHECK_INT(m.bytes.weights, ==, e->weights->bytes);
     CHECK_INT(m.bytes.total, ==,
               e->chains[0].plan->bytes.total + e->chains[1].plan->bytes.total - e->weights->bytes -

@@ -2,6 +2,7 @@
  * any allocation loses nothing. */
 #include "graph/run/engine/engine.h"
 #include "tests/tap.h"
+#include "tests/told.h"
 
 /* Whether kernels are emulated, and therefore slow. */
 static bool emulated(void)
@@ -68,8 +69,8 @@ TEST(measuring_tells_the_same_bytes)
     tec_arena_init(&arena, &heap);
     struct tec_engine_options o = options_for(p);
     o.device.threads = 3; /* each lane has scratch of its own */
-    REQUIRE(tec_engine_measure(&m, &o, &heap, &arena, &err) == TEC_OK);
-    REQUIRE(tec_engine_open(&e, &o, &heap, &err) == TEC_OK);
+    REQUIRE(went_well(tec_engine_measure(&m, &o, &heap, &arena, &err), &err));
+    REQUIRE(went_well(tec_engine_open(&e, &o, &heap, &err), &err));
     CHECK_INT(m.bytes.total, ==, e->plan->bytes.total);
     CHECK_INT(m.captures, ==, e->plan->n_parts);
     tec_engine_close(e);

@@ -6,6 +6,7 @@
 #include "policies/host/policy.h"
 #include "tests/loop_frame.h"
 #include "tests/tiny.h"
+#include "tests/told.h"
 
 #include <sched.h>
 
@@ -269,7 +270,7 @@ TEST(a_request_beside_shares_the_running_frames_prefix)
     for (int threads = on_gpu() ? 4 : 1; threads <= 4; threads += 3) { /* a quarter of 4: 1 */
         struct tec_engine *e = NULL;
         struct tec_engine_options o = options_for(p, threads);
-        REQUIRE(tec_engine_open(&e, &o, &heap, &err) == TEC_OK);
+        REQUIRE(went_well(tec_engine_open(&e, &o, &heap, &err), &err));
         run_policy(&now, e, "oxygen", &heap);
         if (threads == 1)
             alone = now;
@@ -300,14 +301,14 @@ TEST(the_second_set_is_in_the_byte_plan)
     REQUIRE(p);
     tec_arena_init(&arena, &heap);
     struct tec_engine_options o = options_for(p, 1);
-    REQUIRE(tec_engine_measure(&one, &o, &heap, &arena, &err) == TEC_OK);
+    REQUIRE(went_well(tec_engine_measure(&one, &o, &heap, &arena, &err), &err));
     o.device.threads = 2;
-    REQUIRE(tec_engine_measure(&two, &o, &heap, &arena, &err) == TEC_OK);
+    REQUIRE(went_well(tec_engine_measure(&two, &o, &heap, &arena, &err), &err));
     CHECK_INT(two.captures, ==, 2 * one.captures - 1);
     CHECK_INT(two.bytes.weights, ==, one.bytes.weights);
     CHECK_INT(two.bytes.activations, >, one.bytes.activations);
     CHECK_INT(two.bytes.captures, >, one.bytes.captures);
-    REQUIRE(tec_engine_open(&e, &o, &heap, &err) == TEC_OK);
+    REQUIRE(went_well(tec_engine_open(&e, &o, &heap, &err), &err));
     CHECK_INT(two.bytes.total, ==, e->plan->bytes.total);
     CHECK_INT(two.captures, ==, e->plan->n_parts);
     tec_engine_close(e);

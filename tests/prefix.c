@@ -11,6 +11,7 @@
 
 #include "tectum.h"
 #include "tests/loop_frame.h"
+#include "tests/told.h"
 
 #include <math.h>
 
@@ -491,11 +492,11 @@ TEST(memory_is_what_measuring_says)
     struct tec_measured m, none;
     tec_arena_init(&arena, &heap);
     struct tec_engine_options options = options_for(&o, NONE, "bf16", 2);
-    REQUIRE(tec_engine_measure(&none, &options, &heap, &arena, &err) == TEC_OK);
+    REQUIRE(went_well(tec_engine_measure(&none, &options, &heap, &arena, &err), &err));
     tec_pipeline_free(o.pipeline);
     options = options_for(&o, PREFIX, "bf16", 2);
-    REQUIRE(tec_engine_measure(&m, &options, &heap, &arena, &err) == TEC_OK);
-    REQUIRE(tec_engine_open(&o.engine, &options, &heap, &err) == TEC_OK);
+    REQUIRE(went_well(tec_engine_measure(&m, &options, &heap, &arena, &err), &err));
+    REQUIRE(went_well(tec_engine_open(&o.engine, &options, &heap, &err), &err));
     CHECK_INT(m.bytes.total, ==, o.engine->plan->bytes.total);
     CHECK_INT(tec_device_peak(o.engine->device), ==, o.engine->plan->bytes.total);
     CHECK_INT(m.spec.actions[0].fixed, ==, 8);

@@ -2,6 +2,7 @@
  * all is computed anew the bytes are those of a prefill. Segments in groups with a rule each. */
 #include "graph/run/launch/launch.h"
 #include "tests/recall_region.h"
+#include "tests/told.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static void open_model(const char *arch, bool bf16)
     const struct tec_model_choice choice = {
         .root = "pipelines/models", .arch = arch, .size = "tiny"};
     const struct tec_weight_source source = {.seed = 5};
-    REQUIRE(tec_device_open(&device, &d, &heap, &err) == TEC_OK);
+    REQUIRE(went_well(tec_device_open(&device, &d, &heap, &err), &err));
     REQUIRE(tec_model_open(&model, &choice, &heap, &err) == TEC_OK);
     const struct tec_weights_options w = {
         .model = model, .source = source, .device = device, .bf16 = bf16, .language = true};
@@ -31,7 +32,7 @@ static void open_model(const char *arch, bool bf16)
                                        .segment_tokens = TOKENS};
     const struct tec_plan_inputs in = {
         .spec = &spec, .model = model, .weights = weights, .source = source, .device = device};
-    REQUIRE(tec_plan_create(&plan, &in, &heap, &err) == TEC_OK);
+    REQUIRE(went_well(tec_plan_create(&plan, &in, &heap, &err), &err));
     tec_arena_init(&arena, &heap);
     REQUIRE(tec_recall_create(&recall, plan, &arena, &err) == TEC_OK);
     REQUIRE(model->text.stack.layers <= LAYERS && model->vision.n_towers);

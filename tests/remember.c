@@ -5,6 +5,7 @@
 #include "tests/box.h"
 #include "tests/loop_frame.h"
 #include "tests/store_inside.h"
+#include "tests/told.h"
 
 #include <unistd.h>
 
@@ -50,7 +51,7 @@ static void open_graph(struct open *o, const char *more)
         .saturated = true,
         .trouble = hear,
         .device = {.kind = tap.device, .threads = 1, .tier = tec_tier_best()}};
-    REQUIRE(tec_engine_open(&o->engine, &options, &heap, &err) == TEC_OK);
+    REQUIRE(went_well(tec_engine_open(&o->engine, &options, &heap, &err), &err));
 }
 
 static void close_graph(struct open *o)
@@ -116,7 +117,7 @@ static void text_of(struct open *o, const struct tec_utterance *u, char out[256]
     struct tec_arena arena;
     char *text = NULL;
     tec_arena_init(&arena, &heap);
-    REQUIRE(tec_engine_text(o->engine, u, u->count, &arena, &text, &err) == TEC_OK);
+    REQUIRE(went_well(tec_engine_text(o->engine, u, u->count, &arena, &text, &err), &err));
     out[0] = '\0';
     if (text)
         snprintf(out, 256, "%s", text);

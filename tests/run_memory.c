@@ -5,6 +5,7 @@
 #include "graph/run/recall/memory_own.h"
 #include "tests/box.h"
 #include "tests/loop_frame.h"
+#include "tests/told.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -584,7 +585,7 @@ TEST(kv_on_its_way_is_in_the_budget_of_the_host)
     const struct tec_memory *memory = o.engine->memories[0];
     tec_arena_init(&arena, &heap);
     struct tec_engine_options options = o.engine->options;
-    REQUIRE(tec_engine_measure(&m, &options, &heap, &arena, &err) == TEC_OK);
+    REQUIRE(went_well(tec_engine_measure(&m, &options, &heap, &arena, &err), &err));
     size_t piece = (2 * 128 * memory->row + 8 + 63) / 64 * 64;
     int64_t pieces = 40 * memory->layers;
     CHECK_INT(m.memory.kept, ==, 1 << 20);

@@ -5,6 +5,7 @@
 #include "graph/run/launch/launch_score.h"
 #include "kernels/bf16.h"
 #include "tests/tiny.h"
+#include "tests/told.h"
 
 #include <math.h>
 #include <string.h>
@@ -111,7 +112,7 @@ static void open_scores(bool bf16, int threads, bool taps, const struct tec_toke
         .kind = tap.device, .threads = threads, .tier = tec_tier_best()};
     const struct tec_model_choice choice = {
         .root = "pipelines/models", .arch = "qwen2", .size = "tiny"};
-    REQUIRE(tec_device_open(&tiny.device, &d, &tiny_heap, &err) == TEC_OK);
+    REQUIRE(went_well(tec_device_open(&tiny.device, &d, &tiny_heap, &err), &err));
     REQUIRE(tec_model_open(&tiny.model, &choice, &tiny_heap, &err) == TEC_OK);
     const struct tec_weights_options w = {.model = tiny.model,
                                           .source = {.seed = 11},
@@ -138,7 +139,7 @@ static void open_scores(bool bf16, int threads, bool taps, const struct tec_toke
                                        .weights = tiny.weights,
                                        .source = {.seed = 11},
                                        .device = tiny.device};
-    REQUIRE(tec_plan_create(&tiny.plan, &in, &tiny_heap, &err) == TEC_OK);
+    REQUIRE(went_well(tec_plan_create(&tiny.plan, &in, &tiny_heap, &err), &err));
 }
 
 static int prompt[ROOM];

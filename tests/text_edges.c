@@ -3,6 +3,7 @@
 #include "graph/run/engine/engine.h"
 #include "tests/loop_frame.h"
 #include "tests/tap.h"
+#include "tests/told.h"
 
 #include <string.h>
 
@@ -387,7 +388,8 @@ TEST(a_text_of_the_frame_goes_through_the_template)
         for (int i = 0; i < tec_loop_utterances(said.engine->loop); i++) {
             const struct tec_utterance *u = tec_loop_utterance(said.engine->loop, i);
             if (u->id == said.version_of)
-                REQUIRE(tec_engine_text(said.engine, u, u->count, &arena, &text, &err) == TEC_OK);
+                REQUIRE(went_well(tec_engine_text(said.engine, u, u->count, &arena, &text, &err),
+                                  &err));
         }
         CHECK_INT(said.versions, ==, f + 1);
         REQUIRE(text && strlen(text) > 3);
@@ -412,7 +414,8 @@ TEST(a_text_goes_through_the_template)
         for (int i = 0; i < tec_loop_utterances(o.engine->loop); i++) {
             const struct tec_utterance *u = tec_loop_utterance(o.engine->loop, i);
             if (o.versions > 0 && u->id == o.version_of)
-                REQUIRE(tec_engine_text(o.engine, u, u->count, &arena, &want, &err) == TEC_OK);
+                REQUIRE(
+                    went_well(tec_engine_text(o.engine, u, u->count, &arena, &want, &err), &err));
         }
         step_demo(&o, f, &input);
         const struct tec_observation *seen = tec_session_observation(o.engine->session);
@@ -529,7 +532,8 @@ TEST(a_prompt_is_made_of_several_texts_or_of_none)
         for (int i = 0; i < tec_loop_utterances(o.engine->loop); i++) {
             const struct tec_utterance *u = tec_loop_utterance(o.engine->loop, i);
             if (o.versions > 0 && u->id == o.version_of)
-                REQUIRE(tec_engine_text(o.engine, u, u->count, &arena, &said, &err) == TEC_OK);
+                REQUIRE(
+                    went_well(tec_engine_text(o.engine, u, u->count, &arena, &said, &err), &err));
         }
         const struct tec_value prompt = {
             .name = "prompt", .kind = TEC_VALUE_TEXT, .data = task, .bytes = strlen(task)};
@@ -639,7 +643,8 @@ TEST(a_text_that_is_no_prompt_leaves_the_one_before_and_is_told)
         for (int i = 0; i < tec_loop_utterances(o.engine->loop); i++) {
             const struct tec_utterance *u = tec_loop_utterance(o.engine->loop, i);
             if (u->id == r->reads[0].request)
-                REQUIRE(tec_engine_text(o.engine, u, u->count, &arena, &before, &err) == TEC_OK);
+                REQUIRE(
+                    went_well(tec_engine_text(o.engine, u, u->count, &arena, &before, &err), &err));
         }
         REQUIRE(before != NULL);
         step_told(&told, f, before, &input);

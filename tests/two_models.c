@@ -5,6 +5,7 @@
 #include "tests/device_facts.h"
 #include "tests/loop_frame.h"
 #include "tests/tap.h"
+#include "tests/told.h"
 
 #include <string.h>
 
@@ -532,7 +533,7 @@ TEST(memory_is_one_plan)
     struct tec_measured m;
     open_engine(&o, BOTH, NULL);
     tec_arena_init(&arena, &heap);
-    REQUIRE(tec_engine_measure(&m, &o.engine->options, &heap, &arena, &err) == TEC_OK);
+    REQUIRE(went_well(tec_engine_measure(&m, &o.engine->options, &heap, &arena, &err), &err));
     int64_t weights = 0, total = 0;
     for (int i = 0; i < o.engine->n_chains; i++) {
         weights += o.engine->models[i].weights->bytes;
