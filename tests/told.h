@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 static inline bool went_well(enum tec_status status, const struct tec_error *why)
