@@ -238,7 +238,7 @@ stage_cuda() {
     for test in $on_device ${long:+partitions prefix two_models}; do
         side tap "cuda/$test.t" 1200 "build/release/emulator/$test.t" --device cuda
     done
-    for test in emulator stand_in stand_in_graph device branch chains squares terms weights failure green stamps profile engine frames; do
+    for test in emulator stand_in stand_in_graph device branch chains clusters squares terms weights failure green stamps profile engine frames; do
         few=
         [ "$test" != frames ] || [ -n "$long" ] || few="--frames 800" # of 10000 without kernels
         side tap "cuda/cuda_$test.t" 600 build/release/emulator/cuda_$test.t $few
