@@ -121,23 +121,32 @@ static void work(void *user)
     (void)bench_run(&b, &b.sides[1], 5, 4, 11, y[1], r);
 }
 
-/* A product, whose kernel wants more shared memory than one has without asking. */
-static void add_product(const struct bench_side *s, const void *w)
+/* A product whose kernel wants more shared memory than one has without asking, and whose 16 splits
+ * are a cluster of more blocks than one has without asking. Behind its weights are its rows. */
+enum { DEEP = 16 * 128, MIDDLE_ROWS = 20 };
+
+static size_t product_bytes(void)
 {
-    const struct tec_gemm_args a = {.x = s->x,
-                                    .w = w,
-                                    .y = s->flags,
-                                    .rows = &s->counts->rows,
-                                    .max_rows = ROWS,
-                                    .ldx = LD,
-                                    .ldy = LD,
-                                    .n = LD,
-                                    .k = COLS};
+    return tec_matrix_size(TEC_MATRIX_TILES, true, LD, DEEP) + ROWS * DEEP * sizeof(float);
+}
+
+static void add_product(const struct bench_side *s, const unsigned char *w)
+{
+    const struct tec_gemm_args a = {
+        .x = (const float *)(w + tec_matrix_size(TEC_MATRIX_TILES, true, LD, DEEP)),
+        .w = w,
+        .y = s->flags,
+        .rows = &s->counts->rows,
+        .max_rows = MIDDLE_ROWS,
+        .ldx = DEEP,
+        .ldy = LD,
+        .n = LD,
+        .k = DEEP};
     tec_capture_add(s->capture, TEC_KERNEL_gemm_bf16, &a, true, "product");
 }
 
 /* A capture with a product and a branch, and what is read in its middle. */
-static enum tec_status live_branch(const void *w, struct tec_error *e)
+static enum tec_status live_branch(const unsigned char *w, struct tec_error *e)
 {
     struct bench_side *s = &b.sides[0];
     struct tec_capture *old = s->capture;
@@ -189,7 +198,7 @@ static enum tec_status live(struct tec_error *e)
     (void)tec_device_address(b.device, address);
     TEC_TRY(bench_record(&b, &b.sides[0], e));
     TEC_TRY(bench_record(&b, &b.sides[1], e));
-    void *w = tec_device_get(b.device, tec_matrix_size(TEC_MATRIX_TILES, true, LD, COLS));
+    unsigned char *w = tec_device_get(b.device, product_bytes());
     enum tec_status status = w ? live_branch(w, e) : tec_device_failure(b.device, e);
     tec_device_put(b.device, w);
     TEC_TRY(status);
