@@ -117,6 +117,23 @@ make_terms(const struct group_front &front, const struct group_work &work, unsig
         make_terms_so<S, true, false, false>(front, work, shared, barriers, fixed);
 }
 
+/* What products need of each step, by the warps that do not multiply. Rows of the first STAGES are
+ * on their way, and weights of the first `begun`. */
+template <class S, class Finish>
+static __device__ __forceinline__ void
+feed_steps(const tec_gemm_args &a, const Finish &finish, const struct group_front &front,
+           const struct group_work &work, unsigned char *shared,
+           const struct stage_barriers<S> &barriers, int begun)
+{
+    int warp = (int)threadIdx.x / WARP;
+    if (warp < S::WEIGHTS_WARP)
+        make_terms<S>(front, work, shared, barriers);
+    else if (warp == S::WEIGHTS_WARP)
+        bring_weights<S>(a, finish, work, shared, barriers, begun);
+    else
+        bring_rows<S>(a, front, work, shared, barriers, S::STAGES, work.step);
+}
+
 /* The blocks along k that this thread block takes. */
 template <class S>
 static __device__ __forceinline__ struct group_work own_work(const struct split &split)
@@ -205,34 +222,29 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
     struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
     work.live = rows.live;
     if (work.first >= rows.live) {
-        for (int step = 0; warp == S::WEIGHTS_WARP && step < begun;
-             step++) /* nothing lands after the block */
+        /* Nothing lands after the block. */
+        for (int step = 0; warp == S::WEIGHTS_WARP && step < begun; step++)
             barrier_wait(barriers.weights(step), 0);
         return;
     }
-    int free = min(work.step, (int)S::STAGES); /* steps whose stages nobody has used yet */
-    if (warp == S::ROWS_WARP)
-        bring_rows<S>(a, front, work, shared, barriers, 0, free);
+    if (warp == S::ROWS_WARP) /* into the stages that nobody has used yet */
+        bring_rows<S>(a, front, work, shared, barriers, 0, min(work.step, (int)S::STAGES));
     if (front.some) {
         if (warp < S::ROWS_WARP)
             measure_tile<S>(reinterpret_cast<float *>(shared + S::SCALES_AT), front, work);
         __syncthreads();
     }
     bool summing = (int)threadIdx.x < S::SUMMING;
-    int mine = work.first + warp / 4 * (S::N * 8);
-    int groups = ceil_div(rows.live - mine, 8), thread = (int)threadIdx.x;
     sums<S::M, S::N> c;
     if (summing) {
         group_sums<S::N> total;
         multiply_steps<S>(total, shared, barriers, work);
         by_panels<S::N>(c, total);
-    } else if (warp < S::WEIGHTS_WARP) {
-        make_terms<S>(front, work, shared, barriers);
-    } else if (warp == S::WEIGHTS_WARP) {
-        bring_weights<S>(a, finish, work, shared, barriers, begun);
     } else {
-        bring_rows<S>(a, front, work, shared, barriers, free, work.step);
+        feed_steps<S>(a, finish, front, work, shared, barriers, begun);
     }
+    int mine = work.first + (int)threadIdx.x / (4 * WARP) * (S::N * 8);
+    int groups = ceil_div(rows.live - mine, 8), thread = (int)threadIdx.x;
     int tile = work.tile * (int)gridDim.x + (int)blockIdx.x;
     constexpr bool shares = S::ROWS >= SHARED_ROWS, always = shares && !Finish::WHOLE;
     if (split.count > 1 || always) {
