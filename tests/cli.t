@@ -417,13 +417,12 @@ ok $? "its products take what others computed, within a tenth"
 run 0 "modelled kernels" graph --roofline h100 --random-weights 1 --prompt-tokens 20 --kernels \
     --set model.round=none pipelines/suite/pi0_views2.lua
 out " gate_up .* terms_wide .* 5x128x1 .* modelled$"
-# An H100's graph had 2016 kernels, three of them marks; the frame took 44.93 ms. 177 of them wrote terms, which
-# by the model takes 1.36 ms more than that the kernels in front do; 350 were norms that are in products now. Steps
-# of few rows, at the 0.95 us that this H100 took (as_measured), are 4.08 ms more than those of today.
-awk '$NF == "modelled" && $2 == "all" { n++; then = $4 + 1.36 + 4.08
-    bad = $3 != 2013 - 177 - 350 || then < 40 || then > 49 }
+# An H100's graph had 2016 kernels, three of them marks; the frame took 44.93 ms. 177 of them wrote terms, which the
+# kernels in front do since; 350 were norms and 180 rotations that are in products. Layers that were measured are held
+# to the model by tests/modelled.c; of the frame as it is now it is known only that it should take less.
+awk '$NF == "modelled" && $2 == "all" { n++; bad = $3 != 2013 - 177 - 350 - 180 || $4 < 20 || $4 > 44.93 }
     END { exit bad || n != 1 }' "$W/out"
-ok $? "as many as the device started, in about the time that it took"
+ok $? "as many as the device would start, in less time than it took"
 [ -z "$(sed -n '/modelled from grids/,$p' "$W/out" | grep -E '[0-9]\.[0-9]' | grep -v 'modelled$')" ]
 ok $? "every time of a kernel is marked as modelled"
 run 0 "modelled kernels as JSON" graph --roofline orin --format json pipelines/demo_metaworld.lua

@@ -167,6 +167,15 @@ start_weights(const tec_gemm_args &a, const Finish &finish, const struct group_w
     return begun;
 }
 
+/* Of a block without rows: nothing lands after it has ended. */
+template <class S>
+static __device__ __forceinline__ void await_weights(const struct stage_barriers<S> &barriers,
+                                                     int begun)
+{
+    for (int step = 0; step < begun; step++)
+        barrier_wait(barriers.weights(step), 0);
+}
+
 /* The panels whose sums a thread has. */
 template <class S, class Finish>
 static __device__ __forceinline__ void take_panels(int (&taken)[S::M], const Finish &finish)
@@ -213,8 +222,7 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
         reinterpret_cast<barrier *>(shared + S::BARRIERS_AT)
     };
     struct group_work work = own_work<S>(split);
-    int part = (int)blockIdx.z;
-    int warp = (int)threadIdx.x / WARP;
+    int part = (int)blockIdx.z, warp = (int)threadIdx.x / WARP;
     int begun = start_weights<S>(a, finish, work, shared, barriers, warp == S::WEIGHTS_WARP);
     __syncthreads();
     wait_previous();
@@ -222,9 +230,7 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
     struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
     work.live = rows.live;
     if (work.first >= rows.live) {
-        /* Nothing lands after the block. */
-        for (int step = 0; warp == S::WEIGHTS_WARP && step < begun; step++)
-            barrier_wait(barriers.weights(step), 0);
+        await_weights<S>(barriers, warp == S::WEIGHTS_WARP ? begun : 0);
         return;
     }
     if (warp == S::ROWS_WARP) /* into the stages that nobody has used yet */
