@@ -234,7 +234,7 @@ function kv.segments(t) end
 
 ---Bytes of each place of a memory; written as a plain table.
 ---@class tectum.tiers
----@field gpu? string|integer on the device; not in this release (W110); default 0
+---@field gpu? string|integer on the device, where it does not read host memory (W110); default 0
 ---@field host? string|integer in host memory; default 0
 ---@field disk? string|integer in files; default 0
 

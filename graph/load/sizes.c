@@ -119,14 +119,6 @@ static void check_followed(struct tec_loader *ld)
                                 "'%s' has a priority: partitions run beside each other, each on "
                                 "its share, and nothing follows it",
                                 shown(p->partitions[i].name));
-    for (int i = 0; i < p->n_resources; i++) {
-        const struct tec_decl_entry *e = tec_decl_value_find(ld->resources[i].value, "tiers");
-        if (e && p->resources[i].tiers.gpu > 0)
-            tec_diagnostics_add(ld->d, TEC_W110, tec_where_field(ld, e, "gpu"),
-                                "memory '%s' has bytes of the device: it keeps keys and values in "
-                                "host memory and in its file alone",
-                                shown(p->resources[i].name));
-    }
 }
 
 static void check_period(struct tec_loader *ld)

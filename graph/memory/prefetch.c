@@ -54,6 +54,7 @@ static bool arrays_take(struct tec_prefetch *s)
     s->sets = TEC_NEW(a, pieces, unsigned char);
     s->staging = TEC_NEW(a, pieces, unsigned char *);
     s->pieces = TEC_NEW(a, pieces, const unsigned char *);
+    s->held = TEC_NEW(a, pieces, unsigned char);
     s->there = TEC_NEW(a, pieces, _Atomic bool);
     s->load_ns = TEC_NEW(a, pieces, int64_t);
     s->room_loads = LOADS_A_PIECE * pieces;
@@ -62,7 +63,7 @@ static bool arrays_take(struct tec_prefetch *s)
     size_t rules = pieces * sizeof(int64_t) + layers * sizeof(int) + segments + 256;
     all = tec_arena_push(&s->rules_arena, rules, 1, 64) && all;
     s->rules_mark = (struct tec_arena_mark){s->rules_arena.block, 0};
-    return all && s->kv && s->order && s->failed && s->sets && s->staging && s->pieces &&
+    return all && s->kv && s->order && s->failed && s->sets && s->staging && s->pieces && s->held &&
            s->there && s->load_ns && s->loads;
 }
 
@@ -161,8 +162,12 @@ enum tec_status tec_prefetch_begin(struct tec_prefetch *s, const struct tec_pref
     memset(s->whole_at, 0, layers * sizeof *s->whole_at);
     memset(s->bubble_ns, 0, layers * sizeof *s->bubble_ns);
     memset(s->failed, 0, segments);
-    for (size_t i = 0; i < layers * segments; i++)
+    for (size_t i = 0; i < layers * segments; i++) {
         atomic_store_explicit(&s->there[i], false, memory_order_relaxed);
+        s->held[i] = f->held && f->held[i];
+        if (s->held[i])
+            s->pieces[i] = NULL;
+    }
     s->n_loads = 0;
     s->remote_left = s->options.remote_ns > 0 ? s->options.remote_ns : INT64_MAX;
     s->counts = (struct tec_prefetch_counts){.forwards = 1};

@@ -74,9 +74,11 @@ struct tec_prefetch_forward {
         *staging;               /* [layers, segments] tec_store_kv_piece_bytes, aligned to 64; NULL
                                    where kv is, and with `direct` never written for KV in RAM */
     const unsigned char *first; /* [segments] S(0), nonzero: computed */
-    const int *order;           /* [segments] which segment first; NULL: by number */
-    const int64_t *reveal_ns;   /* [layers] believed: from its start until the next set is known */
-    const int64_t *layer_ns;    /* [layers] and until it ends; both NULL: as measured before */
+    const unsigned char *held; /* [layers, segments] nonzero: the caller has the piece elsewhere. It
+                                  is not loaded, takes no time and has no address; NULL: none */
+    const int *order;          /* [segments] which segment first; NULL: by number */
+    const int64_t *reveal_ns;  /* [layers] believed: from its start until the next set is known */
+    const int64_t *layer_ns;   /* [layers] and until it ends; both NULL: as measured before */
 };
 
 /* Counts of one forward, or (tec_prefetch_counts) of all. */

@@ -34,7 +34,7 @@ static enum tec_status rules_init(struct tec_prefetch *s)
                            : 0;
         grain = part > grain ? part : grain;
         for (int l = 0; l < f->layers; l++)
-            s->load_ns[at(s, l, u)] = ns;
+            s->load_ns[at(s, l, u)] = s->held[at(s, l, u)] ? 0 : ns;
     }
     const struct tec_loading_table table = {.layers = f->layers,
                                             .segments = f->segments,
@@ -153,6 +153,10 @@ static bool load(struct tec_prefetch *s, const struct tec_load *load)
     const unsigned char *there = kv ? tec_store_kv_piece(kv, (uint32_t)load->layer) : NULL;
     int64_t start = tec_prefetch_now(s);
     enum tec_kept_in tier = TEC_KEPT_RAM;
+    if (s->held[where]) {
+        arrived(s, load, where);
+        return true;
+    }
     if (there && s->options.direct) {
         s->pieces[where] = there;
         s->counts.bytes[TEC_KEPT_RAM] += load->last ? (int64_t)bytes : 0;

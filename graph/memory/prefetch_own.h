@@ -27,6 +27,7 @@ struct tec_prefetch {
     struct tec_prefetch_forward forward; /* its arrays are those below */
     struct tec_kv **kv;
     unsigned char **staging;
+    unsigned char *held;
     const unsigned char **pieces;
     int *order;
     int64_t *reveal_ns, *layer_ns;

@@ -215,6 +215,9 @@ enum tec_status tec_store_pin(struct tec_store *store, uint32_t segment, struct 
                               struct tec_error *err);
 void tec_store_drop(struct tec_store *store, struct tec_kv *kv);
 
+/* The number of this KV, from 1: one version of one segment in one form, as it was computed or
+ * found once. No other KV of the store ever has it. */
+uint64_t tec_store_kv_serial(const struct tec_kv *kv);
 uint32_t tec_store_kv_tokens(const struct tec_kv *kv);
 /* Bytes of a piece (tec_log_piece_bytes); the piece of a layer where it lies in RAM, else NULL. */
 size_t tec_store_kv_piece_bytes(const struct tec_kv *kv);

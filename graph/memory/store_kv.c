@@ -107,6 +107,7 @@ struct tec_kv *tec_store_kv_new(struct tec_store *s, uint32_t handle, uint64_t e
     struct tec_kv *kv = tec_heap_get(s->heap, sizeof *kv);
     if (!kv)
         return NULL;
+    kv->serial = ++s->kvs;
     kv->segment = u->segment;
     kv->version = u->version;
     kv->epoch = epoch;

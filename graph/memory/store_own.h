@@ -21,6 +21,7 @@ struct tec_store_list {
 /* One version of one segment in one form. Immutable but for where its bytes are. */
 struct tec_kv {
     uint64_t segment, version, epoch;
+    uint64_t serial; /* from 1, of no other KV of the store */
     uint32_t handle, tokens;
     uint32_t layers, pins; /* pins: under the lock */
     size_t stride;
@@ -63,7 +64,7 @@ struct tec_store {
     struct tec_store_segment *segments;
     uint32_t *by_id, *by_segment, *by_text; /* [buckets] */
     uint32_t buckets, free;
-    uint64_t next_segment;
+    uint64_t next_segment, kvs; /* kvs: there have been */
     struct tec_store_list tiers[TEC_KEPT_PLACES];
     struct tec_kv *stale; /* pinned, no longer current; linked by links[TEC_KEPT_FILE] */
     struct tec_store_counts counts;

@@ -11,6 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
+uint64_t tec_store_kv_serial(const struct tec_kv *kv)
+{
+    return kv->serial;
+}
+
 uint32_t tec_store_kv_tokens(const struct tec_kv *kv)
 {
     return kv->tokens;

@@ -118,18 +118,19 @@ static json_t *counts_json(struct tec_memory *memory)
     const struct tec_memory_counts c = tec_memory_counts(memory);
     char trouble[TEC_MEMORY_TEXT];
     tec_memory_trouble(memory, trouble);
-    return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:o, s:b, s:o}",
-        "prompts", (json_int_t)c.prompts, "segments", (json_int_t)c.segments, "missing",
-        (json_int_t)c.missing, "whole", (json_int_t)c.whole, "late",
-        (json_int_t)c.store.remote.late, "rows", (json_int_t)c.rows, "rows_full",
-        (json_int_t)c.rows_full, "waited_us", (json_int_t)(c.waited_ns / 1000), "choose_us",
-        (json_int_t)(c.choose_ns / 1000), "remembered_tokens", (json_int_t)c.remembered_tokens,
-        "stored", (json_int_t)c.store.segments, "loaded_bytes", "ram",
-        (json_int_t)c.prefetch.bytes[TEC_KEPT_RAM], "file",
-        (json_int_t)c.prefetch.bytes[TEC_KEPT_FILE], "remote",
-        (json_int_t)c.prefetch.bytes[TEC_KEPT_REMOTE], "damaged", damaged_json(memory), "writable",
-        (int)!tec_memory_fails(memory), "trouble", tec_json_shown(trouble));
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, "
+                     "s:I}, s:o, s:b, s:o}",
+                     "prompts", (json_int_t)c.prompts, "segments", (json_int_t)c.segments,
+                     "missing", (json_int_t)c.missing, "whole", (json_int_t)c.whole, "late",
+                     (json_int_t)c.store.remote.late, "rows", (json_int_t)c.rows, "rows_full",
+                     (json_int_t)c.rows_full, "waited_us", (json_int_t)(c.waited_ns / 1000),
+                     "choose_us", (json_int_t)(c.choose_ns / 1000), "remembered_tokens",
+                     (json_int_t)c.remembered_tokens, "stored", (json_int_t)c.store.segments,
+                     "loaded_bytes", "ram", (json_int_t)c.prefetch.bytes[TEC_KEPT_RAM], "file",
+                     (json_int_t)c.prefetch.bytes[TEC_KEPT_FILE], "remote",
+                     (json_int_t)c.prefetch.bytes[TEC_KEPT_REMOTE], "gpu", (json_int_t)c.held_bytes,
+                     "damaged", damaged_json(memory), "writable", (int)!tec_memory_fails(memory),
+                     "trouble", tec_json_shown(trouble));
 }
 
 /* With what was taken over from other sessions' memories. */

@@ -20,9 +20,9 @@ void tec_frame_memory_line(FILE *out, const struct tec_engine *engine, int sessi
 
 /* Sums of all frames so far as an object: prompts, segments, missing, whole, late (forwards that a
  * server kept waiting), rows, rows_full, waited_us, choose_us, remembered_tokens, stored,
- * loaded_bytes {ram, file, remote}, damaged, writable, trouble, and where there are other sessions
- * shared: all of a session's. Of several memories an object of such by name; null without any.
- * Owned by the caller. */
+ * loaded_bytes {ram, file, remote, gpu}, damaged, writable, trouble, and where there are other
+ * sessions shared: all of a session's. Of several memories an object of such by name; null without
+ * any. Owned by the caller. */
 json_t *tec_frame_memory_json(const struct tec_engine *engine, int session);
 
 /* How the memories are, in the same form, from any thread while the engine is open: stored, damaged

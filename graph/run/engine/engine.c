@@ -144,7 +144,7 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
             if (!e->chains[i].joins)
                 add_plan(e, i, out, arena);
         }
-        out->memory = tec_engine_measure_memories(e);
+        tec_engine_measure_memories(e, out);
         out->host = out->bytes.captures + out->memory.staging + out->memory.kept;
         status = check_captures(e, out, err);
     }

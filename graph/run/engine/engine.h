@@ -143,7 +143,7 @@ enum { TEC_MEASURED_PARTS = TEC_MAX_CHAINS * TEC_MAX_PARTS };
 struct tec_measured {
     struct tec_byte_plan bytes;
     struct tec_plan_spec spec;         /* of the frames' model */
-    struct tec_memory_bytes memory;    /* not in `bytes`, which are the device's */
+    struct tec_memory_bytes memory;    /* not in `bytes`, the device's, but for memory.device */
     int64_t host;                      /* most host memory: the memory's, and bytes.captures */
     int64_t needs[1 + TEC_MAX_MODELS]; /* of bytes.total, on each device, by the engine's order */
     int64_t kv_token;                  /* bytes of a token's keys and values, the same */

@@ -7,16 +7,33 @@
 
 #include "graph/run/launch/interpret.h"
 
-struct tec_memory_bytes tec_engine_measure_memories(const struct tec_engine *e)
+static void report_unused(const struct tec_engine *e, int chain)
 {
-    struct tec_memory_bytes sum = {0};
+    const struct tec_pipeline *p = e->options.pipeline;
+    int nodes[TEC_MAX_MEMORIES], n = tec_memory_nodes(p, chain, nodes);
+    for (int i = 0; i < n && e->options.found; i++) {
+        const struct tec_decl_node *node = &p->nodes[nodes[i]];
+        const struct tec_decl_resource *r = &p->resources[node->from.index];
+        const char *why = tec_memory_tier_unused(p, node, e->chains[chain].plan);
+        if (why)
+            tec_diagnostics_add(e->options.found, TEC_W110, r->tiers.where,
+                                "memory '%s': tiers.gpu keeps nothing: %s", r->name, why);
+    }
+}
+
+void tec_engine_measure_memories(const struct tec_engine *e, struct tec_measured *out)
+{
     for (int i = 0; i < e->n_chains; i++) {
         const struct tec_memory_bytes one =
             tec_memory_measure(e->options.pipeline, i, e->chains[i].plan);
-        sum.staging += one.staging;
-        sum.kept += one.kept;
+        out->memory.staging += one.staging;
+        out->memory.kept += one.kept;
+        out->memory.device += one.device;
+        out->bytes.kv += one.device;
+        out->bytes.total += one.device;
+        out->needs[tec_engine_device_of(e, e->chains[i].of)] += one.device;
+        report_unused(e, i);
     }
-    return sum;
 }
 
 static enum tec_status open_memory(struct tec_engine *e, const struct tec_engine_chain *c, int node,

@@ -92,7 +92,7 @@ enum tec_status tec_engine_check_budget(const struct tec_engine *engine,
 /* --- engine_memories.c ------------------------------------------------------------------------ */
 
 /* Host memory that those of all chains take, with plans that may only measure. */
-struct tec_memory_bytes tec_engine_measure_memories(const struct tec_engine *e);
+void tec_engine_measure_memories(const struct tec_engine *e, struct tec_measured *out);
 
 /* The memories of a chain, and rooms for prompts that requests wait with; it may have none. */
 enum tec_status tec_engine_open_memories(struct tec_engine *e, int chain, struct tec_error *err);

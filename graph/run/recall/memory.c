@@ -317,6 +317,7 @@ void tec_memory_close(struct tec_memory *m)
     tec_memory_stop_worker(s);
     for (int i = 0; i < s->n; i++)
         finish(&s->of[i]);
+    tec_memory_tier_finish(&s->tier);
     if (s->stage)
         tec_device_unpin(s->device, s->stage);
     tec_encoder_close(s->encoder);
@@ -349,6 +350,7 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
                                       .failed = n[TEC_COUNT_FAILED],
                                       .shared = n[TEC_COUNT_SHARED],
                                       .sent_bytes = n[TEC_COUNT_SENT],
+                                      .held_bytes = n[TEC_COUNT_HELD],
                                       .fed = n[TEC_COUNT_FED],
                                       .ahead = n[TEC_COUNT_AHEAD],
                                       .prefetch = m->frame.prefetch

@@ -69,14 +69,20 @@ struct tec_memory_options {
 
 struct tec_memory;
 
-/* Host memory that a chain's memories take: zeros where it has none. */
+/* Memory that a chain's memories take, of the host but for `device`: zeros where it has none. */
 struct tec_memory_bytes {
     int64_t staging; /* of KV on its way to a prompt, and back to the store: taken at attach */
     int64_t kept;    /* the most that tiers.host takes, by and by */
+    int64_t device;  /* of the plan's device, for tiers.gpu: taken at attach */
 };
 /* `plan` may be one that only measures. */
 struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *pipeline, int chain,
                                            const struct tec_plan *plan);
+
+/* Why nothing of a memory_load node's stays in the bytes that tiers.gpu declares; NULL: something
+ * does, or there are none. */
+const char *tec_memory_tier_unused(const struct tec_pipeline *pipeline,
+                                   const struct tec_decl_node *node, const struct tec_plan *plan);
 
 /* The memory_load nodes of a chain (-1: of all), in the order of prompts: how many, and their
  * indices. */
@@ -227,6 +233,7 @@ struct tec_memory_counts {
     int64_t shared;                         /* segments whose KV was another session's */
     /* To a device that does not read the host's memory; the first memory's, too: */
     int64_t sent_bytes;
+    int64_t held_bytes; /* of each memory: pieces that were on the device already */
     int64_t fed, ahead; /* layers that kept pieces came to; of these, all of it before the layer in
                          * front had ended */
     struct tec_prefetch_counts prefetch;

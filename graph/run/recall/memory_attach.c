@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define START_NS INT64_C(10000000000)
@@ -43,6 +44,31 @@ static size_t piece_most(const struct tec_decl_input *in, size_t row)
     return tec_log_piece_bytes(&key, (uint32_t)in->tokens_each);
 }
 
+/* Segments that the node's part of tiers.gpu has room for. */
+static int places_of(const struct tec_pipeline *p, const struct tec_decl_node *node,
+                     const struct tec_plan *plan)
+{
+    enum { MOST = 1 << 20 };
+    const struct tec_kv_shape *s = &plan->space.shape;
+    const struct tec_decl_input *in = &p->inputs[node->reads.item[0].index];
+    int64_t bytes = p->resources[node->from.index].tiers.gpu / tec_memory_shares(p, node);
+    int64_t n =
+        bytes / (int64_t)tec_memory_tier_bytes(s->layers, piece_most(in, tec_kv_row_bytes(s)));
+    if (tec_device_reads_host(plan->device))
+        return 0;
+    return n < MOST ? (int)n : MOST;
+}
+
+const char *tec_memory_tier_unused(const struct tec_pipeline *p, const struct tec_decl_node *node,
+                                   const struct tec_plan *plan)
+{
+    if (!p->resources[node->from.index].tiers.gpu || places_of(p, node, plan))
+        return NULL;
+    return tec_device_reads_host(plan->device)
+               ? "this device reads keys and values in host memory as they lie"
+               : "not one segment of tokens_each has room in it";
+}
+
 /* K, or V, of all segments that a launch computes, where the host cannot read the device's. */
 static size_t copy_bytes(const struct tec_plan *plan, size_t row, int layers)
 {
@@ -63,6 +89,8 @@ struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *p, int cha
         size_t pieces = (size_t)s->layers * (size_t)in->max_segments * piece_most(in, row);
         sum.staging += (int64_t)(pieces + 2 * copy_bytes(plan, row, s->layers));
         sum.kept += tec_memory_kept(p, node, row, s->layers);
+        sum.device += (int64_t)tec_memory_tier_bytes(s->layers, piece_most(in, row)) *
+                      places_of(p, node, plan);
     }
     return sum;
 }
@@ -117,8 +145,10 @@ static enum tec_status take_prompt(struct tec_memory *m, struct tec_error *err)
     m->frame.order = TEC_NEW(&m->arena, segments, int);
     m->frame.score = TEC_NEW(&m->arena, segments, double);
     m->frame.ratios = TEC_NEW(&m->arena, layers, double);
+    m->frame.stays = TEC_NEW(&m->arena, segments, int);
+    m->frame.held = TEC_NEW(&m->arena, layers * segments, unsigned char);
     return m->frame.first && m->frame.skipped && m->frame.set && m->frame.order && m->frame.score &&
-                   m->frame.ratios
+                   m->frame.ratios && m->frame.stays && m->frame.held
                ? TEC_OK
                : tec_fail(err, TEC_NO_MEMORY, "no memory for %zu segments of a prompt", segments);
 }
@@ -177,6 +207,17 @@ static enum tec_status take(struct tec_memory *m, struct tec_plan *plan, struct 
     return TEC_OK;
 }
 
+/* No trouble, but told as such a line is. */
+static void tell_unused(const struct tec_memory *m, const struct tec_plan *plan)
+{
+    const char *why = tec_memory_tier_unused(m->options.pipeline, m->node, plan);
+    char line[TEC_MEMORY_TEXT];
+    snprintf(line, sizeof line, "memory '%.64s': tiers.gpu keeps nothing: %.100s", m->name,
+             why ? why : "");
+    if (why && m->options.trouble)
+        m->options.trouble(m->options.user, line);
+}
+
 enum tec_status tec_memory_take(struct tec_memory_shared *s, struct tec_plan *plan,
                                 struct tec_error *err)
 {
@@ -184,6 +225,10 @@ enum tec_status tec_memory_take(struct tec_memory_shared *s, struct tec_plan *pl
     s->device = plan->device;
     TEC_TRY(take_job(s, plan, err));
     TEC_TRY(take_staging(s, err));
+    tell_unused(s->of, plan);
+    TEC_TRY(tec_memory_tier_create(
+        &s->tier, s->device, places_of(s->of->options.pipeline, s->of->node, plan), s->of->layers,
+        piece_most(s->of->input, s->of->row), &s->arena, err));
     for (int i = 0; i < s->n; i++)
         TEC_TRY(take(&s->of[i], plan, err));
     return TEC_OK;

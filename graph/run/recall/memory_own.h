@@ -4,6 +4,7 @@
 
 #include "base/triple.h"
 #include "graph/run/recall/memory.h"
+#include "graph/run/recall/memory_tier.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -68,6 +69,7 @@ struct tec_memory_shared {
     struct tec_device *device; /* with a plan */
     unsigned char **staging, *stage;
     size_t stage_layer; /* bytes of a layer */
+    struct tec_memory_tier tier;
 };
 
 /* What the worker knows of a session's memory. */
@@ -87,6 +89,8 @@ struct tec_memory_frame {
     bool *skipped;              /* [segments] nothing kept is brought, by the frame's decision */
     int *order;                 /* [segments] which is loaded first, by decision */
     double *score;              /* [segments] */
+    int *stays;                 /* [segments] place in the device's tier; -1: it has none */
+    unsigned char *held;        /* [layers, segments] pieces that are there */
 };
 
 /* Of one session. */
@@ -198,6 +202,7 @@ enum {
     TEC_COUNT_SENT,
     TEC_COUNT_FED,
     TEC_COUNT_AHEAD,
+    TEC_COUNT_HELD,
     TEC_COUNTS
 };
 static inline void tec_memory_count(struct tec_memory *m, int what, int64_t n)

@@ -71,6 +71,73 @@ static bool came(void *self, int layer, int segment)
     return c->fed[m] && tec_prefetch_there(in(c, m)->frame.prefetch, layer, u);
 }
 
+/* --- what stays on the device ---------------------------------------------------------------- */
+
+static struct tec_memory_tier_key key_of(const struct tec_memory *m, const struct tec_kv *kv)
+{
+    return (struct tec_memory_tier_key){m->session, tec_store_kv_serial(kv)};
+}
+
+/* Whose a segment is that may stay; NULL: the beginning, or one without KV. *u is its number. */
+static struct tec_memory *keeper(const struct tec_chain_memory *c, int *u)
+{
+    if (*u == c->prompt->n_segments || c->fresh[*u])
+        return NULL;
+    struct tec_memory *m = in(c, owner(c, u));
+    return m->shared->tier.n ? m : NULL;
+}
+
+static void *stays(void *self, int layer, int segment, bool *there)
+{
+    struct tec_chain_memory *c = self;
+    int u = segment;
+    struct tec_memory *m = keeper(c, &u);
+    if (!m)
+        return NULL;
+    struct tec_memory_tier *t = &m->shared->tier;
+    const struct tec_kv *kv = c->prompt->kv[segment];
+    if (m->frame.stays[u] < 0)
+        m->frame.stays[u] = tec_memory_tier_take(t, key_of(m, kv));
+    int place = m->frame.stays[u];
+    if (place < 0)
+        return NULL;
+    *there = tec_memory_tier_has(t, place, layer);
+    if (*there)
+        tec_memory_count(m, TEC_COUNT_HELD, 2 * (int64_t)tec_store_kv_tokens(kv) * (int64_t)c->row);
+    return tec_memory_tier_at(t, place, layer);
+}
+
+static void placed(void *self, int layer, int segment)
+{
+    const struct tec_chain_memory *c = self;
+    int u = segment;
+    struct tec_memory *m = keeper(c, &u);
+    if (m && m->frame.stays[u] >= 0)
+        tec_memory_tier_keep(&m->shared->tier, m->frame.stays[u], layer);
+}
+
+/* What of a prompt is on the device. Where values are compared they are, on the host. */
+static const unsigned char *find_held(struct tec_memory *m, const struct tec_recall_rule *rule,
+                                      struct tec_kv *const *kv, const bool *fresh, int n)
+{
+    struct tec_memory_tier *t = &m->shared->tier;
+    if (!t->n)
+        return NULL;
+    tec_memory_tier_begin(t);
+    memset(m->frame.held, 0, (size_t)m->layers * (size_t)n);
+    for (int u = 0; u < n; u++) {
+        int place = fresh[u] ? -1 : tec_memory_tier_find(t, key_of(m, kv[u]));
+        m->frame.stays[u] = place;
+        for (int l = 0; place >= 0 && l < m->layers; l++)
+            m->frame.held[(ptrdiff_t)l * n + u] = tec_memory_tier_has(t, place, l);
+    }
+    if (rule->selection == TEC_SELECTION_cacheblend)
+        memset(m->frame.held + (ptrdiff_t)rule->check * n, 0, (size_t)n);
+    return m->frame.held;
+}
+
+/* --- what the recall asks and tells ---------------------------------------------------------- */
+
 bool tec_memory_ready(const struct tec_chain_memory *c, int layer)
 {
     bool all = true;
@@ -194,13 +261,15 @@ static enum tec_status begin_memory(struct tec_chain_memory *c, int at, struct t
     if (!feeds(rule))
         return TEC_OK;
     place_pieces(m, c->prompt->kv + first, n);
-    const struct tec_prefetch_forward f = {.layers = m->layers,
-                                           .segments = n,
-                                           .overlap = (enum tec_overlap)m->node->overlap,
-                                           .kv = c->prompt->kv + first,
-                                           .staging = m->shared->staging,
-                                           .first = m->frame.first,
-                                           .order = m->frame.by_score ? m->frame.order : NULL};
+    const struct tec_prefetch_forward f = {
+        .layers = m->layers,
+        .segments = n,
+        .overlap = (enum tec_overlap)m->node->overlap,
+        .kv = c->prompt->kv + first,
+        .staging = m->shared->staging,
+        .first = m->frame.first,
+        .held = find_held(m, rule, c->prompt->kv + first, c->fresh + first, n),
+        .order = m->frame.by_score ? m->frame.order : NULL};
     c->fed[at] = tec_prefetch_begin(m->frame.prefetch, &f, err) == TEC_OK;
     return c->fed[at] ? TEC_OK : TEC_NOT_FOUND;
 }
@@ -243,6 +312,8 @@ static enum tec_status start(struct tec_chain_memory *c, int region,
                                              .wait = wait,
                                              .came = came,
                                              .behind = PIECE_END,
+                                             .stays = stays,
+                                             .placed = placed,
                                              .known = known,
                                              .started = started,
                                              .ended = ended};

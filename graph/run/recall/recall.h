@@ -70,6 +70,12 @@ struct tec_recall_source {
     bool (*came)(void *self, int layer, int segment);
     /* Bytes behind V that are the source's too, where the next piece may lie behind them. */
     size_t behind;
+    /* Where on the device a piece of a layer stays, K and then V, in place of a room; *there: it is
+     * there, else it is sent there. NULL, or the result: nowhere. The same until the run has
+     * ended, but that what is there is asked for once. */
+    void *(*stays)(void *self, int layer, int segment, bool *there);
+    /* The layer that placed the piece has ended. NULL: not asked. */
+    void (*placed)(void *self, int layer, int segment);
     /* Segments computed whole at a layer, [n_segments + 1]: known as soon as it is. NULL: not
      * asked. */
     void (*known)(void *self, int layer, const unsigned char *set);
@@ -123,7 +129,8 @@ struct tec_recall {
     unsigned char *rooms; /* device: pieces of n_rooms layers; NULL: it reads the host's */
     size_t room, *offset; /* bytes of each; [max_segments + 1] of a piece in it */
     int n_rooms;
-    bool *sent; /* [n_rooms, max_segments + 1] */
+    unsigned char **on; /* [n_rooms, max_segments + 1] where on the device a piece is, or is on its
+                         * way to; NULL: nowhere */
     struct tec_recall_moves moves;
     struct tec_recall_times times;
     /* For judges: a layer's keys are there; segments were chosen by r->importance. NULL = none. */

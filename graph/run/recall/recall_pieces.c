@@ -15,8 +15,8 @@ enum tec_status tec_recall_pieces_take(struct tec_recall *r, struct tec_arena *a
     r->room = tec_plan_recall_room(r->plan);
     r->lacks = TEC_NEW(arena, segments, bool);
     r->offset = TEC_NEW(arena, segments, size_t);
-    r->sent = TEC_NEW(arena, segments * (size_t)r->n_rooms, bool);
-    if (!r->lacks || !r->offset || !r->sent)
+    r->on = TEC_NEW(arena, segments * (size_t)r->n_rooms, unsigned char *);
+    if (!r->lacks || !r->offset || !r->on)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to recall %zu segments", segments);
     if (!r->n_rooms)
         return TEC_OK;
@@ -47,13 +47,13 @@ void tec_recall_pieces_start(struct tec_recall *r)
         r->offset[u] = at;
         at += tec_log_piece_bytes(&key, (uint32_t)tokens_of(r, u));
     }
-    memset(r->sent, 0, ((size_t)r->max_segments + 1) * (size_t)r->n_rooms * sizeof *r->sent);
+    memset(r->on, 0, ((size_t)r->max_segments + 1) * (size_t)r->n_rooms * sizeof(void *));
     r->moves = (struct tec_recall_moves){0};
 }
 
-static bool *sent_of(const struct tec_recall *r, int layer)
+static unsigned char **on_of(const struct tec_recall *r, int layer)
 {
-    return r->sent + (ptrdiff_t)(layer % r->n_rooms) * (r->max_segments + 1);
+    return r->on + (ptrdiff_t)(layer % r->n_rooms) * (r->max_segments + 1);
 }
 
 static unsigned char *place_of(const struct tec_recall *r, int layer, int u)
@@ -91,21 +91,29 @@ static void add(struct tec_recall *r, struct span *s, unsigned char *to, const u
     *s = (struct span){to, from, size};
 }
 
-/* Send what is needed of a layer and was not sent yet: all of it, or what has come. */
+/* What is needed of a layer and is not on the device yet: sent, all of it or what has come. */
 static void send_layer(struct tec_recall *r, int layer, bool all)
 {
     const struct tec_recall_source *from = &r->source;
-    bool *sent = sent_of(r, layer), any = false;
+    unsigned char **on = on_of(r, layer);
     struct span span = {0};
+    bool any = false;
     for (int u = 0; u <= r->in.n_segments; u++) {
-        size_t bytes = (size_t)tokens_of(r, u) * tec_kv_row_bytes(&r->plan->space.shape);
+        bool there = false;
+        if (!r->lacks[u] || on[u])
+            continue;
+        unsigned char *to = from->stays ? from->stays(from->self, layer, u, &there) : NULL;
         bool came = all || !from->wait || (from->came && from->came(from->self, layer, u));
         const void *k, *v;
-        if (!r->lacks[u] || sent[u] || !came || !from->find(from->self, layer, u, &k, &v))
+        if (there)
+            on[u] = to;
+        if (there || !came || !from->find(from->self, layer, u, &k, &v))
             continue;
-        add(r, &span, place_of(r, layer, u), k, bytes);
-        add(r, &span, place_of(r, layer, u) + bytes, v, bytes);
-        sent[u] = any = true;
+        size_t bytes = (size_t)tokens_of(r, u) * tec_kv_row_bytes(&r->plan->space.shape);
+        on[u] = to ? to : place_of(r, layer, u);
+        add(r, &span, on[u], k, bytes);
+        add(r, &span, on[u] + bytes, v, bytes);
+        any = true;
     }
     send(r, &span);
     if (any)
@@ -119,7 +127,7 @@ void tec_recall_pieces_begin(struct tec_recall *r, int layer)
         return;
     for (int u = 0; u <= r->in.n_segments; u++) {
         any |= r->lacks[u];
-        whole &= !r->lacks[u] || sent_of(r, layer)[u];
+        whole &= !r->lacks[u] || on_of(r, layer)[u];
     }
     r->moves.layers += any;
     r->moves.ahead += any && whole;
@@ -144,9 +152,10 @@ static bool place(struct tec_recall *r, int layer, int u, struct tec_place *to)
         to->pos = u < r->in.n_segments && r->in.local ? r->in.local[u] : 0;
     if (!r->rooms)
         return r->source.find(r->source.self, layer, u, &to->k, &to->v);
-    to->k = place_of(r, layer, u);
-    to->v = place_of(r, layer, u) + bytes;
-    return sent_of(r, layer)[u];
+    unsigned char *on = on_of(r, layer)[u];
+    to->k = on;
+    to->v = on + bytes;
+    return on != NULL;
 }
 
 enum tec_status tec_recall_pieces_place(struct tec_recall *r, int layer, struct tec_error *err)
@@ -166,6 +175,9 @@ enum tec_status tec_recall_pieces_place(struct tec_recall *r, int layer, struct 
 
 void tec_recall_pieces_end(struct tec_recall *r, int layer)
 {
-    if (r->rooms)
-        memset(sent_of(r, layer), 0, ((size_t)r->max_segments + 1) * sizeof *r->sent);
+    for (int u = 0; r->rooms && u <= r->in.n_segments; u++) {
+        if (on_of(r, layer)[u] && r->source.placed)
+            r->source.placed(r->source.self, layer, u);
+        on_of(r, layer)[u] = NULL;
+    }
 }
