@@ -43,6 +43,7 @@ void tec_gpu_unpin(struct tec_device *device, void *memory)
     if (gpu->hung)
         return;
     (void)cudaSetDevice(gpu->index);
+    (void)cudaStreamSynchronize(gpu->sends.stream);
     (void)cudaFreeHost(memory);
 }
 

@@ -258,6 +258,68 @@ TEST(neighbours_come_in_one_copy)
     bench_clean();
 }
 
+/* Pieces that stay: where on the device, and which are there. */
+static unsigned char *stay[LAYERS];
+static bool kept[LAYERS][SEGMENTS + 1];
+static int given_up; /* the layer whose pieces never come; 0: all do */
+
+static void *stays(void *self, int layer, int segment, bool *there)
+{
+    (void)self;
+    *there = kept[layer][segment];
+    return segment < SEGMENTS ? stay[layer] + 2 * (size_t)segments[segment].begin * row : NULL;
+}
+
+static void placed(void *self, int layer, int segment)
+{
+    (void)self;
+    kept[layer][segment] = segment < SEGMENTS;
+}
+
+static bool comes(void *self, int layer)
+{
+    (void)self;
+    return !given_up || layer < given_up;
+}
+
+/* What a run that is given up has sent counts for the layers that have ended alone. */
+TEST(pieces_stay_once_their_layer_has_ended)
+{
+    const struct tec_recall_rule reuse = {.selection = TEC_SELECTION_reuse};
+    const struct tec_recall_source source = {
+        .find = find, .wait = comes, .came = came, .stays = stays, .placed = placed};
+    for (size_t i = 0; i < ORDERS; i++) {
+        bench_clean();
+        cuda_emulator_protect(false);
+        cuda_emulator_timing(orders[i].when, orders[i].seed);
+        tap.device = "cuda";
+        open_model(true, 2);
+        make_prompt(LONG);
+        memset(kept, 0, sizeof kept);
+        for (int l = 0; l < recall.layers; l++)
+            REQUIRE((stay[l] = tec_device_get(device, 2 * (size_t)query * row)));
+        const struct tec_recall_input in = prompt_in(tec_kv_pool_take(&plan->prefixes));
+        REQUIRE(run(&reuse, in.region));
+        unsigned char *want = read_region(in.region);
+        int64_t begins = 2 * (int64_t)BEGINNING * (int64_t)row;
+        int64_t layer = 2 * (int64_t)query * (int64_t)row - begins;
+        given_up = 2;
+        CHECK(tec_recall_run(&recall, &in, &reuse, &source, &err) == TEC_NOT_FOUND);
+        CHECK_INT(recall.moves.bytes, ==, recall.layers * (layer + begins)); /* all were sent */
+        given_up = 0;
+        for (int again = 0; again < 2; again++) {
+            int left = again ? 0 : recall.layers - 2;
+            REQUIRE(tec_recall_run(&recall, &in, &reuse, &source, &err) == TEC_OK);
+            CHECK_INT(recall.moves.bytes, ==, left * layer + recall.layers * begins);
+            CHECK(memcmp(want, read_region(in.region), region_bytes()) == 0);
+        }
+        for (int l = 0; l < recall.layers; l++)
+            tec_device_put(device, stay[l]);
+        close_recall();
+    }
+    bench_clean();
+}
+
 TEST(a_copy_that_fails_is_told)
 {
     static const char *const functions[] = {"cudaMemcpyAsync", "cudaEventRecord",

@@ -52,6 +52,7 @@
 #define cudaStreamEndCapture(...) CUDA_EMULATOR_SITE(cudaStreamEndCapture(__VA_ARGS__))
 #define cudaStreamGetCaptureInfo(...) CUDA_EMULATOR_SITE(cudaStreamGetCaptureInfo(__VA_ARGS__))
 #define cudaStreamQuery(...) CUDA_EMULATOR_SITE(cudaStreamQuery(__VA_ARGS__))
+#define cudaStreamSynchronize(...) CUDA_EMULATOR_SITE(cudaStreamSynchronize(__VA_ARGS__))
 #define cudaStreamUpdateCaptureDependencies(...) \
     CUDA_EMULATOR_SITE(cudaStreamUpdateCaptureDependencies(__VA_ARGS__))
 #define cudaStreamWaitEvent(...) CUDA_EMULATOR_SITE(cudaStreamWaitEvent(__VA_ARGS__))
