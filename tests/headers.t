@@ -6,7 +6,7 @@
 cd "$(dirname "$0")/.." || exit 1
 cc=${CC:-cc} cxx=${CXX:-c++}
 command -v "$cc" >/dev/null 2>&1 || { echo "1..0 # SKIP no C compiler ($cc)"; exit 0; }
-flags="-D_GNU_SOURCE -I. $(pkg-config --cflags lua5.4 jansson 2>/dev/null)"
+flags="-D_GNU_SOURCE -DTECTUM_SOURCE=\".\" -I. $(pkg-config --cflags lua5.4 jansson 2>/dev/null)"
 flags="$flags -Wall -Wextra -Wpedantic -Werror -Wno-unused-function -fsyntax-only"
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

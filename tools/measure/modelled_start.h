@@ -44,7 +44,7 @@ static inline double row_groups(const struct start *s)
     return (double)groups;
 }
 
-/* The part `what` of a time, which names the bound if it is the largest yet. */
+/* modelled_start.c. The part `what` of a time, which names the bound if it is the largest yet. */
 double tec_start_part(struct start *s, double us, const char *what, double *most);
 
 /* Waves of busy blocks, each as long as one(blocks beside each other on a multiprocessor); the last
