@@ -1,4 +1,4 @@
--- Values that nothing follows: a partition's priority, and a memory's bytes on the device.
+-- A value that nothing follows: a partition's priority.
 return pipeline {
   name   = "not_followed", schema = 1,
   model  = model { arch = "any" },
@@ -6,7 +6,7 @@ return pipeline {
   inputs = { text { name = "goal", max_tokens = 128 },
              segments { name = "memory", max_segments = 4, tokens_each = 8 } },
   resources = {
-    kv.segments { name = "mem", tokens = 64, tiers = { gpu = "1MiB", host = "1MiB" } },
+    kv.segments { name = "mem", tokens = 64, tiers = { host = "1MiB" } },
     kv.frame    { name = "ctx", tokens = 200 },
     kv.requests { name = "answers", tokens = 220, slots = 16, share_prefix = "ctx" },
   },
