@@ -235,10 +235,10 @@ stage_cuda() {
         side tap "cuda/kernels.t schedule $schedule" 900 \
             build/release/emulator/kernels.t --tier cuda --schedule $schedule
     done
-    for test in $on_device ${long:+partitions prefix two_models}; do
+    for test in $on_device ${long:+partitions prefix run_tier two_models}; do
         side tap "cuda/$test.t" 1200 "build/release/emulator/$test.t" --device cuda
     done
-    for test in emulator stand_in stand_in_graph device branch chains clusters squares terms weights failure green stamps profile engine frames; do
+    for test in emulator stand_in stand_in_graph device branch chains clusters sends squares terms weights failure green stamps profile engine frames; do
         few=
         [ "$test" != frames ] || [ -n "$long" ] || few="--frames 800" # of 10000 without kernels
         side tap "cuda/cuda_$test.t" 600 build/release/emulator/cuda_$test.t $few

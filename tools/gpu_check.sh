@@ -229,7 +229,7 @@ tap() {
 }
 
 # The longest first, so that none of them is left alone at the end.
-device_tests="memory partitions schedule two_models run_memory prefix recall request_prompt requests remember
+device_tests="memory partitions schedule two_models run_memory run_tier prefix recall request_prompt requests remember
     recall_pictures actionflow chains score text_edges memory_beside"
 
 run_tests() {
