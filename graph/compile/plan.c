@@ -7,6 +7,7 @@
  * device that only measures the same code runs and counts bytes. */
 #include "graph/compile/plan.h"
 
+#include "graph/memory/log.h"
 #include "graph/model/program.h"
 #include "kernels/matrix.h"
 
@@ -36,13 +37,14 @@ int tec_plan_recall_rooms(const struct tec_plan *p)
     return p->space.shape.layers < AHEAD ? p->space.shape.layers : AHEAD;
 }
 
-/* K and V of a prompt, and behind those of each segment what a kept piece has behind them: a
- * checksum, up to the next line of 64 bytes. */
+/* K and V of a prompt, and behind those of each segment what a kept piece has behind them. Rooms
+ * follow one another, and elements are read where they lie: so whole lines. */
 size_t tec_plan_recall_room(const struct tec_plan *p)
 {
-    enum { BEHIND = 8 + 64 };
-    size_t row = tec_kv_row_bytes(&p->space.shape);
-    return 2 * (size_t)p->spec.frame_tokens * row + (size_t)p->spec.segments * BEHIND;
+    enum { LINE = 64 };
+    size_t row = tec_kv_row_bytes(&p->space.shape), segments = (size_t)p->spec.segments;
+    size_t bytes = 2 * (size_t)p->spec.frame_tokens * row + segments * TEC_LOG_PIECE_END;
+    return (bytes + LINE - 1) / LINE * LINE;
 }
 
 int tec_plan_keys(const struct tec_plan *p)

@@ -175,7 +175,9 @@ enum tec_status tec_log_sync_end(struct tec_log *log, const struct tec_log_synci
 enum tec_status tec_log_end(struct tec_log *log, struct tec_log_record *clock,
                             struct tec_error *err);
 
-/* Bytes of a piece as it lies in the file, and where V begins in it. */
+/* Bytes of a piece as it lies in the file, and where V begins in it. Behind V are fewer than
+ * TEC_LOG_PIECE_END: a checksum, up to the next line of 64 bytes. */
+enum { TEC_LOG_PIECE_END = 8 + 64 };
 size_t tec_log_piece_bytes(const struct tec_log_key *key, uint32_t tokens);
 size_t tec_log_piece_value(const struct tec_log_key *key, uint32_t tokens);
 

@@ -9,10 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    PIECE_END = 8 + 64
-}; /* most bytes of a piece behind its values: a checksum, a line's rest */
-
 /* Memory m of the session whose prompt runs. */
 static struct tec_memory *in(const struct tec_chain_memory *c, int m)
 {
@@ -311,7 +307,7 @@ static enum tec_status start(struct tec_chain_memory *c, int region,
                                              .find = find,
                                              .wait = wait,
                                              .came = came,
-                                             .behind = PIECE_END,
+                                             .behind = TEC_LOG_PIECE_END,
                                              .stays = stays,
                                              .placed = placed,
                                              .known = known,
