@@ -5,15 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How large they may be is the device's, and what other programs have left of it: so each size is
- * asked for. */
+/* Of the tiles that take clusters: all have as many threads, but not as much shared memory. */
+static int most_shared(void)
+{
+    int one = gemm_tiles[GEMM_groups_32].shared, other = gemm_tiles[GEMM_groups_64].shared;
+    return one > other ? one : other;
+}
+
+/* How large they may be is the device's, or that of the part of it that this process has: so each
+ * size is asked for. */
 static bool finds_room(const void *kernel, unsigned blocks)
 {
-    const struct gemm_tile *t = &gemm_tiles[GEMM_groups_64];
     cudaLaunchAttribute attribute = {.id = cudaLaunchAttributeClusterDimension};
     cudaLaunchConfig_t config = {.gridDim = {1, 1, blocks},
-                                 .blockDim = {(unsigned)t->threads, 1, 1},
-                                 .dynamicSmemBytes = (size_t)t->shared,
+                                 .blockDim = {(unsigned)gemm_tiles[GEMM_groups_64].threads, 1, 1},
+                                 .dynamicSmemBytes = (size_t)most_shared(),
                                  .attrs = &attribute,
                                  .numAttrs = 1};
     int held = 0;
@@ -30,8 +36,8 @@ unsigned tec_gpu_clusters(int capability)
     if (!tec_cuda_groups(capability) || (wanted && strcmp(wanted, "0") == 0))
         return 0;
     const void *kernel = tec_cuda_cluster_kernel();
-    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             gemm_tiles[GEMM_groups_64].shared);
+    cudaError_t error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most_shared());
     if (error == cudaSuccess)
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
     for (unsigned n = SHARED_SPLITS; error == cudaSuccess && n <= TEC_CUDA_CLUSTER; n++)

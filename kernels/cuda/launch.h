@@ -59,8 +59,8 @@ static inline struct tec_cuda_facts tec_cuda_facts_of(const struct tec_cuda_laun
 
 /* Whether a device of this compute capability multiplies by warp groups. */
 bool tec_cuda_groups(int capability);
-/* A kernel that takes as much of a multiprocessor as any whose splits may be a cluster: those of
- * gemm_tiles[GEMM_groups_64]. Not called where there are no such products. */
+/* A kernel that has as many threads and registers as any whose splits may be a cluster; its shared
+ * memory is the launch's. Not called where there are no such products. */
 const void *tec_cuda_cluster_kernel(void);
 
 #define KERNEL(name, args) \

@@ -47,6 +47,13 @@ cudaError_t check_cluster(const void *function, unsigned cluster, unsigned block
     return blocks % cluster ? cudaErrorInvalidValue : cudaSuccess;
 }
 
+/* What a kernel may have until it asks for more. */
+size_t shared_limit(const void *function)
+{
+    auto limit = the().shared_limits.find(function);
+    return limit == the().shared_limits.end() ? (size_t)SHARED : (size_t)limit->second;
+}
+
 /* A cluster lies in a group of at most 16 multiprocessors; blocks find room by their threads and
  * their shared memory. */
 static cudaError_t clusters_held(int *to, const void *function, const cudaLaunchConfig_t &c)
@@ -54,20 +61,13 @@ static cudaError_t clusters_held(int *to, const void *function, const cudaLaunch
     enum { GROUP = 16, THREADS = 2048, RESERVED = 1 << 10 };
     unsigned size = cluster_of(c), threads = c.blockDim.x * c.blockDim.y * c.blockDim.z;
     cudaError_t error = check_cluster(function, size, c.gridDim.z);
-    if (error != cudaSuccess || !threads || c.dynamicSmemBytes > shared_optin())
+    if (error != cudaSuccess || !threads || c.dynamicSmemBytes > shared_limit(function))
         return error != cudaSuccess ? error : cudaErrorInvalidValue;
     size_t by_shared = (shared_optin() + RESERVED) / (c.dynamicSmemBytes + RESERVED);
     size_t each = THREADS / threads < by_shared ? THREADS / threads : by_shared;
     size_t processors = (size_t)the().processors, group = processors < GROUP ? processors : GROUP;
     *to = (int)(processors / group * (group * each / size));
     return cudaSuccess;
-}
-
-/* What a kernel may have until it asks for more. */
-size_t shared_limit(const void *function)
-{
-    auto limit = the().shared_limits.find(function);
-    return limit == the().shared_limits.end() ? (size_t)SHARED : (size_t)limit->second;
 }
 
 static void describe(cudaDeviceProp &p)
