@@ -210,6 +210,38 @@ finish_together(const Finish &finish, const struct exchange &exchange, int count
     }
 }
 
+/* What becomes of the sums of this block's split, once all roles are done with their steps: they
+ * are the tile's, or meet those of its other splits. */
+template <class S, class Finish>
+static __device__ __forceinline__ void
+finish_split(sums<S::M, S::N> &c, const Finish &finish, const struct split &split,
+             const struct exchange &exchange, const struct group_work &work, struct rows rows)
+{
+    int thread = (int)threadIdx.x, tile = work.tile * (int)gridDim.x + (int)blockIdx.x;
+    int mine = work.first + thread / (4 * WARP) * (S::N * 8),
+        groups = ceil_div(rows.live - mine, 8);
+    bool summing = thread < S::SUMMING;
+    constexpr bool shares = S::ROWS >= SHARED_ROWS, always = shares && !Finish::WHOLE;
+    if (split.count > 1 || always) {
+        if (summing)
+            leave_sums<S::M, S::N, S::SUMMING>(c, exchange, tile * split.count + (int)blockIdx.z,
+                                               groups, thread);
+        if (always || (shares && cluster_blocks() > 1)) {
+            finish_together<S>(finish, exchange, split.count, work, rows);
+            return;
+        }
+        if (!arrive_last(exchange.tickets + tile, split.count))
+            return;
+        if (summing)
+            add_sums<S::M, S::N, S::SUMMING>(c, exchange, tile, split.count, groups, thread);
+    }
+    if (!summing)
+        return;
+    int taken[S::M];
+    take_panels<S>(taken, finish);
+    finish.run(c, taken, mine, rows);
+}
+
 /* A block's work. Blocks: rows (those that share weights run together), columns, splits. */
 template <class S, class Finish>
 static __device__ __forceinline__ void
@@ -222,7 +254,7 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
         reinterpret_cast<barrier *>(shared + S::BARRIERS_AT)
     };
     struct group_work work = own_work<S>(split);
-    int part = (int)blockIdx.z, warp = (int)threadIdx.x / WARP;
+    int warp = (int)threadIdx.x / WARP;
     int begun = start_weights<S>(a, finish, work, shared, barriers, warp == S::WEIGHTS_WARP);
     __syncthreads();
     wait_previous();
@@ -240,37 +272,15 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
             measure_tile<S>(reinterpret_cast<float *>(shared + S::SCALES_AT), front, work);
         __syncthreads();
     }
-    bool summing = (int)threadIdx.x < S::SUMMING;
     sums<S::M, S::N> c;
-    if (summing) {
+    if ((int)threadIdx.x < S::SUMMING) {
         group_sums<S::N> total;
         multiply_steps<S>(total, shared, barriers, work);
         by_panels<S::N>(c, total);
     } else {
         feed_steps<S>(a, finish, front, work, shared, barriers, begun);
     }
-    int mine = work.first + (int)threadIdx.x / (4 * WARP) * (S::N * 8);
-    int groups = ceil_div(rows.live - mine, 8), thread = (int)threadIdx.x;
-    int tile = work.tile * (int)gridDim.x + (int)blockIdx.x;
-    constexpr bool shares = S::ROWS >= SHARED_ROWS, always = shares && !Finish::WHOLE;
-    if (split.count > 1 || always) {
-        if (summing)
-            leave_sums<S::M, S::N, S::SUMMING>(c, exchange, tile * split.count + part, groups,
-                                               thread);
-        if (always || (shares && cluster_blocks() > 1)) {
-            finish_together<S>(finish, exchange, split.count, work, rows);
-            return;
-        }
-        if (!arrive_last(exchange.tickets + tile, split.count))
-            return;
-        if (summing)
-            add_sums<S::M, S::N, S::SUMMING>(c, exchange, tile, split.count, groups, thread);
-    }
-    if (!summing)
-        return;
-    int taken[S::M];
-    take_panels<S>(taken, finish);
-    finish.run(c, taken, mine, rows);
+    finish_split<S>(c, finish, split, exchange, work, rows);
 }
 
 /* Code for other devices has no such instructions, and is never started. */
