@@ -167,7 +167,7 @@ static void of_attention(const struct reporter *to, struct tec_grid *g)
     g->shared = g->attention.shared;
     g->terms = g->attention.terms;
     bool large = g->attention.m == 64 && (bf16 || g->terms);
-    g->registers = large ? (g->terms ? 256 : a->head_dim > 64 ? 240 : 184) : g->terms ? 176 : 128;
+    g->registers = large ? (g->terms ? 256 : a->head_dim > 64 ? 240 : 184) : g->terms ? 168 : 128;
     g->what = g->attention.m == 64   ? (g->terms ? "64 rows, terms" : "64 rows")
               : g->attention.m == 32 ? "32 rows"
               : g->terms             ? "16 rows, terms"

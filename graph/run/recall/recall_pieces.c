@@ -38,7 +38,11 @@ static int tokens_of(const struct tec_recall *r, int u)
     return p.end - p.begin;
 }
 
-/* Pieces lie in a room as they do in the store: those of neighbours may come in one copy. */
+/* Pieces lie in a room as they do in the store: those of neighbours may come in one copy.
+ *
+ * Of a run that was given up copies may be under way still, from memory that is loaded anew by now.
+ * What they bring is never placed: copies run in their order, all of this run's are sent again, and
+ * each layer awaits its own. */
 void tec_recall_pieces_start(struct tec_recall *r)
 {
     const struct tec_log_key key = {.row_bytes = (uint32_t)tec_kv_row_bytes(&r->plan->space.shape)};
