@@ -432,16 +432,16 @@ TEST(a_product_of_few_rows_takes_its_steps_and_its_sums)
     CHECK_STR(t.bound, "wait");
 }
 
-static struct grids behind_norm(int rows, int n)
+/* Grids point to arguments in the list, which lives as long as they. */
+static struct grids behind_norm(struct list *l, int rows, int n)
 {
-    struct list l;
-    make_list(&l, READ_ELSEWHERE, rows);
-    l.norm.cols = l.reads.k = l.reads.ldx = X_COLS;
-    l.reads.n = l.reads.ldy = n;
-    l.steps[1].passes = true;
-    l.capture.commands++; /* without the product in front */
-    l.capture.n--;
-    return list_of(&l, &h100);
+    make_list(l, READ_ELSEWHERE, rows);
+    l->norm.cols = l->reads.k = l->reads.ldx = X_COLS;
+    l->reads.n = l->reads.ldy = n;
+    l->steps[1].passes = true;
+    l->capture.commands++; /* without the product in front */
+    l->capture.n--;
+    return list_of(l, &h100);
 }
 
 /* 16 of 132 multiprocessors: their rows come at once, and what four steps on their way share is
@@ -449,13 +449,14 @@ static struct grids behind_norm(int rows, int n)
  * with three steps of 64 k on their way, behind a norm, too. */
 TEST(steps_of_few_rows_share_a_latency)
 {
+    struct list l;
     struct tec_gemm_args a = {.max_rows = 51, .n = 256, .k = 1024};
     struct grids g = product(&h100, &a);
     CHECK(is(&g.items[0], "groups_64", 1, 2, 8));
     struct tec_grid_time t = time_on("h100", &g.items[0], (struct tec_grid_work){.rows = 51});
     CHECK(near(t.us, 1.1 + 1.6 + 3.78 + 4 * 0.95 / 4 + 0.6 + 0.19 + 8 * 0.063));
     CHECK_STR(t.bound, "wait");
-    g = behind_norm(16, 256);
+    g = behind_norm(&l, 16, 256);
     REQUIRE(g.n == 1);
     CHECK(g.items[0].norm);
     CHECK(is(&g.items[0], "groups_16", 1, 2, 8));
@@ -472,7 +473,8 @@ TEST(terms_of_few_rows_take_their_instructions)
     const struct tec_peak *peak = peak_of("h100");
     const struct tec_grid_work work = {.rows = 51, .alone = true};
     struct tec_chip slow = *tec_chip_of(peak);
-    struct grids g = behind_norm(51, 140 * 128);
+    struct list l;
+    struct grids g = behind_norm(&l, 51, 140 * 128);
     REQUIRE(g.n == 2); /* by warp groups a norm of 51 rows is measured apart */
     struct tec_grid grid = g.items[1];
     grid.norm = true;

@@ -131,6 +131,7 @@ attempt() {
 missing="there is no device_check; leave 'build' among the parts, or name one with --program"
 build_here() {
     folder=build/gpu_native
+    [ -n "$cpu" ] || echo "# building device_check for the GPU of this machine: some minutes"
     if [ -n "$cpu" ]; then
         folder=build/release
         attempt build configure 60 cmake --preset release || return 1

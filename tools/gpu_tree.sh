@@ -46,7 +46,7 @@ tree=build/gpu_tree most=50000
 compiled() {
     build=build/gpu_$1
     mkdir -p "$build"
-    echo "gpu_tree: building for sm_$1 in $build"
+    echo "gpu_tree: building for sm_$1 in $build, which takes minutes of all processors"
     cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DTECTUM_CUDA=on \
         "-DTECTUM_CUDA_ARCHITECTURES=$1-real" -DTECTUM_STATIC=libraries -DTECTUM_TEST_ROOT=. \
         >"$build/configure.log" 2>&1 || { tail -n 15 "$build/configure.log" >&2; exit 1; }

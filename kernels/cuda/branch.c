@@ -1,17 +1,13 @@
 /* branch.c - where the branch of a capture leaves its stream and comes back. */
 #include "kernels/cuda/gpu.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 bool tec_gpu_branch_wanted(const struct tec_device_options *options)
 {
     enum { FEWEST = 64 }; /* multiprocessors; with fewer a layer fills the device (decision 050) */
-    const char *wanted = getenv("TECTUM_CUDA_BRANCH");
     int n = 0;
-    if (!options->branches || (wanted && strcmp(wanted, "0") == 0))
+    if (!options->branches || tec_gpu_switched("TECTUM_CUDA_BRANCH", "0"))
         return false;
-    if (wanted && strcmp(wanted, "1") == 0)
+    if (tec_gpu_switched("TECTUM_CUDA_BRANCH", "1"))
         return true;
     (void)cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, options->index);
     return n >= FEWEST;

@@ -2,9 +2,6 @@
 #include "kernels/cuda/gemm_choice.h"
 #include "kernels/cuda/gpu.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Of the tiles that take clusters: all have as many threads, but not as much shared memory. */
 static int most_shared(void)
 {
@@ -31,9 +28,8 @@ static bool finds_room(const void *kernel, unsigned blocks)
 
 unsigned tec_gpu_clusters(int capability)
 {
-    const char *wanted = getenv("TECTUM_CUDA_CLUSTERS");
     unsigned sizes = 0;
-    if (!tec_cuda_groups(capability) || (wanted && strcmp(wanted, "0") == 0))
+    if (!tec_cuda_groups(capability) || tec_gpu_switched("TECTUM_CUDA_CLUSTERS", "0"))
         return 0;
     const void *kernel = tec_cuda_cluster_kernel();
     cudaError_t error =

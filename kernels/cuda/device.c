@@ -155,9 +155,8 @@ static cudaError_t make_memory(struct tec_gpu_stream *s, size_t terms)
  * it in the bodies of loops, too, which CUDA allows and nobody has run. */
 static void set_overlap(struct tec_gpu_stream *s, int capability)
 {
-    const char *wanted = getenv("TECTUM_CUDA_OVERLAP");
-    s->launch.overlap = capability >= 90 && !(wanted && strcmp(wanted, "0") == 0);
-    s->overlap_loops = s->launch.overlap && wanted && strcmp(wanted, "loops") == 0;
+    s->launch.overlap = capability >= 90 && !tec_gpu_switched("TECTUM_CUDA_OVERLAP", "0");
+    s->overlap_loops = s->launch.overlap && tec_gpu_switched("TECTUM_CUDA_OVERLAP", "loops");
 }
 
 /* The second stream and branches yield to the first. */
@@ -266,7 +265,7 @@ static enum tec_status open_gpu(struct tec_gpu *gpu, const struct tec_device_opt
         gpu->clusters = tec_gpu_clusters(capability);
     gpu->n_streams = options->beside > 0 ? 2 : 1;
     const char *what = "opening the device";
-    if (error == cudaSuccess && gpu->n_streams == 2 && tec_gpu_green_wanted()) {
+    if (error == cudaSuccess && gpu->n_streams == 2 && tec_gpu_switched("TECTUM_CUDA_GREEN", "1")) {
         error = tec_gpu_green_create(&gpu->green, gpu->index, options->beside, gpu->base.heap);
         if (error != cudaSuccess)
             what = "opening a green context (TECTUM_CUDA_GREEN)";
@@ -292,6 +291,7 @@ static enum tec_status open_gpu(struct tec_gpu *gpu, const struct tec_device_opt
 static enum tec_status gpu_open(struct tec_device **out, const struct tec_device_options *options,
                                 struct tec_heap *heap, struct tec_error *err)
 {
+    TEC_TRY(tec_gpu_switches_check(err));
     struct tec_gpu *gpu = tec_heap_get(heap, sizeof *gpu);
     if (!gpu)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a device");

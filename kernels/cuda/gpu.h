@@ -96,9 +96,13 @@ unsigned tec_gpu_clusters(int capability);
     cudaGetDriverEntryPoint(name, f, flags, found)
 #endif
 
+/* switches.c: whether a variable of the environment is set to a word; TEC_INVALID where one of the
+ * device's is set to a word that it does not know. */
+bool tec_gpu_switched(const char *name, const char *word);
+enum tec_status tec_gpu_switches_check(struct tec_error *err);
+
 /* green.c: the second stream in a context of a share of the multiprocessors. TECTUM_CUDA_GREEN=1 in
  * the environment asks for it: no device has run it yet. */
-bool tec_gpu_green_wanted(void);
 /* At most `most` multiprocessors of device `index`, whose own context is there. *out is set as soon
  * as there is something to destroy. cudaErrorNotSupported: the build or the driver is older
  * than 12.5.

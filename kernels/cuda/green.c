@@ -108,12 +108,6 @@ static cudaError_t create(struct tec_gpu_green *g, int index, int most)
     return error;
 }
 
-bool tec_gpu_green_wanted(void)
-{
-    const char *wanted = getenv("TECTUM_CUDA_GREEN");
-    return wanted && strcmp(wanted, "1") == 0;
-}
-
 cudaError_t tec_gpu_green_create(struct tec_gpu_green **out, int index, int most,
                                  struct tec_heap *heap)
 {

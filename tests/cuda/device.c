@@ -392,6 +392,23 @@ TEST(kernels_overlap_where_they_can)
     }
 }
 
+TEST(an_unknown_word_of_the_environment_is_an_error)
+{
+    static const char *const names[] = {"TECTUM_CUDA_BRANCH", "TECTUM_CUDA_CLUSTERS",
+                                        "TECTUM_CUDA_GREEN", "TECTUM_CUDA_OVERLAP"};
+    static const char *const words[] = {"", "off", "00", "2"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
+            bench_clean();
+            setenv(names[i], words[w], 1);
+            enum tec_status status = bench_open(&b, 0, 0, &err);
+            unsetenv(names[i]);
+            CHECK_INT(status, ==, TEC_INVALID);
+            CHECK(strstr(err.message, names[i]) == err.message);
+            bench_close(&b);
+        }
+}
+
 /* What the environment says of it: nowhere, or in the bodies of loops, too. */
 TEST(overlap_is_chosen)
 {

@@ -97,6 +97,7 @@ const char *tec_measure_text(const struct tec_byte_plan *bytes, struct tec_arena
         {"weights", bytes->weights},         {"KV", bytes->kv},
         {"activations", bytes->activations}, {"tables", bytes->tables},
         {"constants", bytes->constants},     {"frames", bytes->frames},
+        {"workspace", bytes->workspace},
     };
     char text[24];
     const char *all = tec_arena_printf(arena, "%s", tec_byte_text(text, bytes->total));

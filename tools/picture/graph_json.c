@@ -18,13 +18,13 @@ static json_t *item_json(const struct tec_item *item)
 static json_t *bytes_json(const struct tec_measured *m)
 {
     const struct tec_byte_plan *b = &m->bytes;
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "total",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "total",
                      (json_int_t)b->total, "weights", (json_int_t)b->weights, "kv",
                      (json_int_t)b->kv, "activations", (json_int_t)b->activations, "tables",
                      (json_int_t)b->tables, "constants", (json_int_t)b->constants, "frames",
-                     (json_int_t)b->frames, "captures", (json_int_t)b->captures, "kv_on_its_way",
-                     (json_int_t)m->memory.staging, "kv_kept", (json_int_t)m->memory.kept, "host",
-                     (json_int_t)m->host);
+                     (json_int_t)b->frames, "workspace", (json_int_t)b->workspace, "captures",
+                     (json_int_t)b->captures, "kv_on_its_way", (json_int_t)m->memory.staging,
+                     "kv_kept", (json_int_t)m->memory.kept, "host", (json_int_t)m->host);
 }
 
 json_t *tec_graph_compiled_json(const struct tec_measured *m)
@@ -99,6 +99,7 @@ void tec_graph_text(const struct tec_drawing *d, FILE *out)
         {"tables", m->bytes.tables},
         {"constants", m->bytes.constants},
         {"frames", m->bytes.frames},
+        {"workspace", m->bytes.workspace},
         {"device, all", m->bytes.total},
         {"captures (host)", m->bytes.captures},
         {"KV on its way (host)", m->memory.staging},
