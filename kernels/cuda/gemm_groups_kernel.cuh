@@ -221,7 +221,7 @@ finish_split(sums<S::M, S::N> &c, const Finish &finish, const struct split &spli
     int mine = work.first + thread / (4 * WARP) * (S::N * 8),
         groups = ceil_div(rows.live - mine, 8);
     bool summing = thread < S::SUMMING;
-    constexpr bool shares = S::ROWS >= SHARED_ROWS, always = shares && !Finish::WHOLE;
+    constexpr bool shares = (int)S::ROWS >= (int)SHARED_ROWS, always = shares && !Finish::WHOLE;
     if (split.count > 1 || always) {
         if (summing)
             leave_sums<S::M, S::N, S::SUMMING>(c, exchange, tile * split.count + (int)blockIdx.z,
@@ -312,7 +312,7 @@ template <class Finish> struct group_product : product<Finish> {
         struct exchange exchange = {reinterpret_cast<float4 *>(launch->partials), launch->tickets};
         dim3 blocks = this->template grid<S>(), threads(S::THREADS);
         int cluster = gemm_cluster(&c, &facts);
-        if (S::ROWS >= SHARED_ROWS && !Finish::WHOLE && cluster == 1)
+        if ((int)S::ROWS >= (int)SHARED_ROWS && !Finish::WHOLE && cluster == 1)
             return false;
         tec_cuda_start_clusters(launch, gemm_groups_kernel<S, Finish>, blocks, threads, S::SHARED,
                                 cluster, *this->a, this->finish, front, this->split, exchange);
