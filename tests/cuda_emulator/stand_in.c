@@ -354,6 +354,9 @@ static cudaError_t ask(unsigned blocks, unsigned cluster, size_t shared, int *he
     attribute.val.clusterDim.z = cluster;
     if (cluster > 8)
         OK(cudaFuncSetAttribute(&function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    if (shared)
+        OK(cudaFuncSetAttribute(&function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                (int)shared));
     return cudaOccupancyMaxActiveClusters(held, &function, &config);
 }
 
