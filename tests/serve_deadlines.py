@@ -21,7 +21,7 @@ import serve_harness  # noqa: E402
 from mcap_file import Recording  # noqa: E402
 from serve_harness import BOX, OBSERVATION, PROGRAM, SLOW, check, main, test, variant  # noqa: E402
 
-TOO_SHORT_MS, AMPLE_MS = 0.1, 9000  # of a frame's 10 s
+TOO_SHORT_MS, AMPLE_MS = 0.01, 9000  # of a frame's 10 s; of 8245 frames one was not counted as late at 0.1 ms
 
 
 def arm(ms, on_miss):
