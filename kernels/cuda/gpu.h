@@ -91,8 +91,8 @@ bool tec_gpu_drain(struct tec_gpu *gpu, struct tec_gpu_stream *s, const char *wh
  * call that fails finds none. TECTUM_CUDA_CLUSTERS=0 in the environment: there are none. */
 unsigned tec_gpu_clusters(int capability);
 
-/* A toolkit of before asks for functions of its own version, and has no name for what a newer driver
- * may answer. */
+/* A toolkit of before asks for functions of its own version, and has no name for what a newer
+ * driver may answer. */
 #if CUDART_VERSION < 12050
 #define cudaErrorInvalidResourceConfiguration ((cudaError_t)915)
 #define cudaGetDriverEntryPointByVersion(name, f, version, flags, found) \
