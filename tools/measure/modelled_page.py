@@ -5,6 +5,7 @@ usage: tools/measure/modelled_page.py PROGRAM. From the root. Each number is a p
 (doc/roofline.md, "Modelled"); nothing is measured, and no GPU is needed.
 """
 
+import argparse
 import json
 import subprocess
 import sys
@@ -32,9 +33,14 @@ CASES = (
 def ask(program, options):
     """{machine: {part: what is modelled}} of a pipeline."""
     command = [program, "graph", "--random-weights", "1", "--roofline", ",".join(MACHINES), "--kernels", "--format", "json"]
-    told = subprocess.run(command + options, check=True, capture_output=True, text=True).stdout
+    try:
+        told = subprocess.run(command + options, stdout=subprocess.PIPE, text=True)
+    except OSError as e:
+        sys.exit("%s: %s" % (program, e.strerror))
+    if told.returncode:
+        sys.exit("%s: exit status %d" % (" ".join(command + options), told.returncode))
     parts = {}
-    for part in json.loads(told)["modelled"]:
+    for part in json.loads(told.stdout)["modelled"]:
         parts.setdefault(part["machine"], {})[part["part"]] = part
     return parts
 
@@ -85,11 +91,12 @@ def kernels(parts):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program", help="tectum, as it was built")
+    program = parser.parse_args().program
     cases = []
     for name, options, part in CASES:
-        parts = ask(sys.argv[1], options)
+        parts = ask(program, options)
         cases.append((name, {m: parts[m][part] for m in MACHINES}))
     frames(cases)
     for name, parts in cases:
