@@ -59,7 +59,11 @@ if(TECTUM_CUDA STREQUAL auto OR TECTUM_CUDA STREQUAL on)
     if(codes MATCHES "(sm|compute)_90a") # products by warp groups
       target_compile_definitions(tectum_cuda PRIVATE TECTUM_CUDA_90A)
     endif()
-    set(cuda_libraries ${CUDAToolkit_LIBRARY_DIR}/libcudart_static.a ${CMAKE_DL_LIBS} rt)
+    # That of the compiler: find_package may have come upon another one, which does not go together with it.
+    find_library(TECTUM_CUDART cudart_static NO_DEFAULT_PATH REQUIRED
+      HINTS ${CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES} ${CUDAToolkit_LIBRARY_DIR})
+    mark_as_advanced(TECTUM_CUDART)
+    set(cuda_libraries ${TECTUM_CUDART} ${CMAKE_DL_LIBS} rt)
   elseif(TECTUM_CUDA STREQUAL on)
     message(FATAL_ERROR "TECTUM_CUDA is on, but ${why}")
   else()
