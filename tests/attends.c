@@ -40,7 +40,8 @@ static void look(const struct tec_capture_step *c, struct seen *seen)
 {
     static const struct tec_cuda_facts h100 = {90, 132, true, TEC_CUDA_PARTIALS, TEC_CUDA_TERMS,
                                                0,  0};
-    static const struct tec_cuda_facts orin = {87, 16, false, TEC_CUDA_PARTIALS, 0, 0, 0};
+    static const struct tec_cuda_facts orin = {87, 16, false, TEC_CUDA_PARTIALS, TEC_CUDA_TERMS,
+                                               0,  0};
     const struct tec_attention_args *a = c->args;
     int on = 0;
     tec_grids_of(c->kernel, a, &h100, count_terms, &on);

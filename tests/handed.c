@@ -18,6 +18,7 @@ static const struct tec_cuda_facts ada = {
     .capability = 89,
     .processors = 128,
     .partials_size = TEC_CUDA_PARTIALS,
+    .terms_size = TEC_CUDA_TERMS,
     .squares_size = TEC_CUDA_SQUARES,
 };
 

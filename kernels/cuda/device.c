@@ -91,20 +91,11 @@ static int lanes(const struct tec_device_options *options)
     return n;
 }
 
-/* What products of many rows need on a device of this index: row_terms.h. */
-static int64_t terms_size(int index)
-{
-    int major = 0, minor = 0;
-    (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index);
-    (void)cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index);
-    return tec_cuda_groups(10 * major + minor) ? TEC_CUDA_TERMS : 0;
-}
-
 static int64_t workspace(const struct tec_device_options *options)
 {
     int64_t tickets = TEC_CUDA_TICKETS * (int64_t)sizeof(int);
-    int64_t each = TEC_CUDA_PARTIALS + TEC_CUDA_SQUARES + terms_size(options->index) + tickets +
-                   (int64_t)sizeof(int);
+    int64_t each =
+        TEC_CUDA_PARTIALS + TEC_CUDA_SQUARES + TEC_CUDA_TERMS + tickets + (int64_t)sizeof(int);
     return (1 + (options->beside > 0) + tec_gpu_branch_wanted(options)) * each;
 }
 
@@ -122,14 +113,14 @@ static enum tec_matrix_layout layout(const struct tec_device_options *options)
 
 /* --- streams --------------------------------------------------------------------------------- */
 
-static cudaError_t make_memory(struct tec_gpu_stream *s, size_t terms)
+static cudaError_t make_memory(struct tec_gpu_stream *s)
 {
     size_t tickets = TEC_CUDA_TICKETS * sizeof(int);
     void *board = NULL;
     cudaError_t error = cudaMalloc((void **)&s->launch.partials, TEC_CUDA_PARTIALS);
-    if (error == cudaSuccess && terms)
-        error = cudaMalloc((void **)&s->launch.terms, terms);
-    s->launch.terms_size = terms;
+    if (error == cudaSuccess)
+        error = cudaMalloc((void **)&s->launch.terms, TEC_CUDA_TERMS);
+    s->launch.terms_size = TEC_CUDA_TERMS;
     if (error == cudaSuccess)
         error = cudaMalloc((void **)&s->launch.squares, TEC_CUDA_SQUARES);
     s->launch.squares_size = TEC_CUDA_SQUARES;
@@ -179,7 +170,7 @@ static cudaError_t make_stream(struct tec_gpu *gpu, struct tec_gpu_stream *s, in
     if (error == cudaSuccess)
         error = create_stream(gpu, s, &s->body);
     if (error == cudaSuccess)
-        error = make_memory(s, (size_t)terms_size(gpu->index));
+        error = make_memory(s);
     s->launch.stream = s->stream;
     s->launch.capability = capability;
     set_overlap(s, capability);

@@ -33,8 +33,8 @@ struct tec_cuda_launch {
     bool first;           /* no kernel is in front of the next one; start clears it */
     float *partials;      /* device memory for partial sums, one user at a time in stream order */
     size_t partials_size; /* bytes */
-    unsigned char *terms; /* device memory for the terms of rows, one user at a time; NULL without
-                             groups: row_terms.h */
+    unsigned char *terms; /* device memory for the terms of rows (row_terms.h), or for their digits
+                             (row_digits.h), one user at a time */
     size_t terms_size;    /* bytes */
     float *squares;       /* device memory: sums of squares of rows, from one product to the next */
     size_t squares_size;  /* bytes */

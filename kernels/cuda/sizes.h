@@ -12,8 +12,8 @@
 #define TEC_ANYWHERE
 #endif
 
-/* What kernels of a stream share: counters, bytes of partial sums, by warp groups bytes of the
- * terms of rows, bytes of the sums of squares that one product leaves for the next. */
+/* What kernels of a stream share: counters, bytes of partial sums, bytes of the terms or digits of
+ * rows, bytes of the sums of squares that one product leaves for the next. */
 enum {
     TEC_CUDA_TICKETS = 4096,
     TEC_CUDA_PARTIALS = 32 << 20,
@@ -34,7 +34,7 @@ struct tec_cuda_facts {
     int processors;       /* multiprocessors */
     bool groups;          /* products by warp groups */
     size_t partials_size; /* bytes for partial sums; 0: there is no such memory */
-    size_t terms_size;    /* bytes for the terms of rows */
+    size_t terms_size;    /* bytes for the terms of rows, or their digits */
     size_t squares_size;  /* bytes for sums of squares */
     unsigned clusters;    /* bit n: clusters of n blocks of products by warp groups find room */
 };

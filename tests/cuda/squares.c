@@ -173,7 +173,7 @@ static void run(int capability, enum list list, bool passes, struct outcome *o)
                                          132,
                                          capability == 90,
                                          TEC_CUDA_PARTIALS,
-                                         capability == 90 ? TEC_CUDA_TERMS : 0,
+                                         TEC_CUDA_TERMS,
                                          TEC_CUDA_SQUARES,
                                          capability == 90 ? TEC_CUDA_CLUSTERS : 0};
     static float values[MOST];

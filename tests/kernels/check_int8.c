@@ -334,6 +334,7 @@ void conform_gemm_int8(struct conform *c)
                 one_group(c, k, family, digits);
     products(c);
     plain_products(c);
+    conform_digits(c);
     for (int i = 0; c->tiles && i < 4; i++) { /* more k, and panels, than have room at once */
         shape(c, 50, 32, i % 2 ? 4200 : 2200);
         shape(c, 5, 1056, 20);

@@ -161,6 +161,8 @@ void conform_chains(struct conform *c);
 void conform_handed(struct conform *c);
 /* Split products in clusters: the bytes of those that are none. The same. */
 void conform_clusters(struct conform *c);
+/* Rows as signed digits in device memory. The same. */
+void conform_digits(struct conform *c);
 
 /* Deliberately wrong kernels must be caught; the bench of GEMM shapes against measured peaks. */
 int conform_self_test(int *number);

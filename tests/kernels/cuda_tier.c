@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/chain.h"
 #include "kernels/cuda/gpu.h"
+#include "kernels/cuda/row_digits.h"
 #include "kernels/grids.h"
 
 #include <stdio.h>
@@ -112,6 +113,17 @@ static void tell_command(enum tec_kernel_id kernel, const void *args)
     tec_grids_of(kernel, args, &facts, tell, NULL);
 }
 
+static void tell_digits(const struct tec_cuda_digits *form, int count)
+{
+    cuda_emulator_counters_clear();
+    n_told = 1;
+    told[0] = (struct cuda_emulator_grid){
+        {(unsigned)tec_cuda_digits_blocks(form), (unsigned)ceil_div(count, 8), 1},
+        32 * DIGITS_WARPS,
+        0,
+        1};
+}
+
 static bool chain_told(void)
 {
     return n_told > 0;
@@ -171,6 +183,11 @@ static void tell_command(enum tec_kernel_id kernel, const void *args)
 static void tell_chain(const struct tec_cuda_chain *chain)
 {
     (void)chain;
+}
+
+static void tell_digits(const struct tec_cuda_digits *form, int count)
+{
+    (void)form, (void)count;
 }
 
 static void tell_list(const struct tec_capture *list)
@@ -394,6 +411,22 @@ int cuda_tier_list(const struct tec_capture *list)
         at += tec_gpu_start(list, at, &tier.launch);
     after("list");
     return tier.launch.kernels;
+}
+
+bool cuda_tier_digits(const struct tec_gemm_args *a, const struct tec_cuda_digits *form,
+                      const int *order, int first, int count, void *to, size_t size)
+{
+    if (!tier.open)
+        return false;
+    before();
+    tell_digits(form, count);
+    tier.launch.error = cudaMemcpy(tier.launch.terms, to, size, cudaMemcpyHostToDevice);
+    tec_cuda_row_digits(a, form, order, first, count, &tier.launch);
+    after("row_digits");
+    cudaError_t error = cudaMemcpy(to, tier.launch.terms, size, cudaMemcpyDeviceToHost);
+    if (error != cudaSuccess)
+        trouble("row_digits", "its digits", error);
+    return true;
 }
 
 bool cuda_tier_reads_terms(void)

@@ -5,6 +5,7 @@
 #ifndef TEC_TESTS_KERNELS_CUDA_TIER_H
 #define TEC_TESTS_KERNELS_CUDA_TIER_H
 
+#include "kernels/cuda/row_digits_room.h"
 #include "kernels/kernels.h"
 
 #include <stdbool.h>
@@ -32,6 +33,11 @@ void cuda_tier_leave(const struct tec_gemm_args *gemm);
  */
 struct tec_capture;
 int cuda_tier_list(const struct tec_capture *list);
+
+/* The digits and units of rows first .. first + count - 1 of a->x, as products of bytes read them,
+ * into `to`, which says what is there before; false: there is no such device. */
+bool cuda_tier_digits(const struct tec_gemm_args *a, const struct tec_cuda_digits *form,
+                      const int *order, int first, int count, void *to, size_t size);
 
 /* Whether products of many rows read x as terms that are in memory. */
 bool cuda_tier_reads_terms(void);

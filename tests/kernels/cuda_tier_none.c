@@ -33,6 +33,13 @@ int cuda_tier_list(const struct tec_capture *list)
     return 0;
 }
 
+bool cuda_tier_digits(const struct tec_gemm_args *a, const struct tec_cuda_digits *form,
+                      const int *order, int first, int count, void *to, size_t size)
+{
+    (void)a, (void)form, (void)order, (void)first, (void)count, (void)to, (void)size;
+    return false;
+}
+
 bool cuda_tier_reads_terms(void)
 {
     return false;

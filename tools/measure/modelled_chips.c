@@ -25,7 +25,7 @@ struct tec_cuda_facts tec_chip_facts(const struct tec_chip *chip)
                                    chip->processors,
                                    groups,
                                    TEC_CUDA_PARTIALS,
-                                   groups ? TEC_CUDA_TERMS : 0,
+                                   TEC_CUDA_TERMS,
                                    TEC_CUDA_SQUARES,
                                    groups ? TEC_CUDA_CLUSTERS : 0};
 }
