@@ -11,8 +11,9 @@ enum tec_status tec_node_pass_cull(struct tec_node_set *set, struct tec_error *e
     if (kept)
         return TEC_OK;
     if (set->pipeline->n_models > 1)
-        return tec_spec_refuse(&set->pipeline->models[set->index].where, TEC_INVALID, err,
-                               "no node is left of model", set->pipeline->models[set->index].name);
-    return tec_spec_refuse(&set->pipeline->where, TEC_INVALID, err, "no node is left in pipeline",
-                           set->pipeline->name);
+        return tec_where_fail(err, TEC_INVALID, &set->pipeline->models[set->index].where,
+                              "no node is left of model '%s'",
+                              set->pipeline->models[set->index].name);
+    return tec_where_fail(err, TEC_INVALID, &set->pipeline->where,
+                          "no node is left in pipeline '%s'", set->pipeline->name);
 }

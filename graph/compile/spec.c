@@ -21,8 +21,8 @@ static const struct {
 #undef NODE_PASS
 };
 
-enum tec_status tec_spec_refuse(const struct tec_where *w, enum tec_status status,
-                                struct tec_error *err, const char *what, const char *name)
+static enum tec_status refuse(const struct tec_where *w, enum tec_status status,
+                              struct tec_error *err, const char *what, const char *name)
 {
     return tec_where_fail(err, status, w, "%s '%s'", what, name);
 }
@@ -127,10 +127,10 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
     s->isolated = s->request_slots > 0;
     s->penalty = set->ring && !s->request_slots ? 0.0F : set->model->text.penalty;
     if (set->ring && s->penalty > 0.0F && s->penalty != 1.0F)
-        return tec_spec_refuse(&set->ring->where, TEC_UNSUPPORTED, err,
-                               "its model makes repeated tokens less likely, which an action's "
-                               "tokens are not: no text beside ring node",
-                               set->ring->name);
+        return refuse(&set->ring->where, TEC_UNSUPPORTED, err,
+                      "its model makes repeated tokens less likely, which an action's "
+                      "tokens are not: no text beside ring node",
+                      set->ring->name);
     if (decodes)
         fill_lattice(s, p);
     return TEC_OK;
@@ -236,22 +236,20 @@ static enum tec_status check_memory(const struct tec_node_set *set, const struct
                                     struct tec_error *err)
 {
     if (n->into.index != set->prefill->writes.index)
-        return tec_spec_refuse(
-            &n->where, TEC_MALFORMED, err,
-            "segments are brought into the keys that the prefill writes; not so by", n->name);
+        return refuse(&n->where, TEC_MALFORMED, err,
+                      "segments are brought into the keys that the prefill writes; not so by",
+                      n->name);
     if (n->partition.index >= 0 && n->partition.index != set->prefill->partition.index)
-        return tec_spec_refuse(
-            &n->where, TEC_MALFORMED, err,
-            "segments are recalled in the launch of the prefill that reads them: "
-            "give both one partition, or leave out that of",
-            n->name);
+        return refuse(&n->where, TEC_MALFORMED, err,
+                      "segments are recalled in the launch of the prefill that reads them: "
+                      "give both one partition, or leave out that of",
+                      n->name);
     const struct tec_vision *v = &set->model->vision;
     if (tec_head_rows(set->model) || v->n_before + v->n_behind > 0 || set->model->text.keys_f32)
-        return tec_spec_refuse(
-            &n->where, TEC_UNSUPPORTED, err,
-            "memory in the prompt of a model that adds rows of its own to it, or "
-            "keeps float32 keys, is not in this release:",
-            n->name);
+        return refuse(&n->where, TEC_UNSUPPORTED, err,
+                      "memory in the prompt of a model that adds rows of its own to it, or "
+                      "keeps float32 keys, is not in this release:",
+                      n->name);
     return TEC_OK;
 }
 
@@ -273,10 +271,9 @@ static enum tec_status fill_memories(const struct tec_node_set *set, struct tec_
     s->text_tokens = s->frame_tokens - pictures_of(set) * set->model->vision.tokens;
     if (set->model->n_slots && !pictures_of(set))
         s->pictures = TEC_NO_PICTURES;
-    return s->text_tokens > 0
-               ? TEC_OK
-               : tec_spec_refuse(&frame->where_size, TEC_INVALID, err,
-                                 "no room for segments beside the pictures in", frame->name);
+    return s->text_tokens > 0 ? TEC_OK
+                              : refuse(&frame->where_size, TEC_INVALID, err,
+                                       "no room for segments beside the pictures in", frame->name);
 }
 
 /* Tokens of the texts that the prefill reads. Streams, and a prompt without a text or with segments
@@ -310,13 +307,13 @@ static enum tec_status check_textless(const struct tec_node_set *set,
     const struct tec_decl_node *n = set->prefill;
     int rows = tec_model_encoded(set->model);
     if (set->spec->text_tokens)
-        return tec_spec_refuse(&n->where, TEC_MALFORMED, err,
-                               "the model has no text; leave out the one that is read by", n->name);
+        return refuse(&n->where, TEC_MALFORMED, err,
+                      "the model has no text; leave out the one that is read by", n->name);
     if (set->ring || set->n_memories || set->secondary)
-        return tec_spec_refuse(&n->where, TEC_MALFORMED, err,
-                               "the model has no text: it is in frames, and neither in a ring nor "
-                               "with a memory, unlike",
-                               n->name);
+        return refuse(&n->where, TEC_MALFORMED, err,
+                      "the model has no text: it is in frames, and neither in a ring nor "
+                      "with a memory, unlike",
+                      n->name);
     if (frame->tokens < rows)
         return tec_where_fail(err, TEC_INVALID, &frame->where_size,
                               "'%s' holds %d tokens, model '%s' has %d rows, those of its pictures "
@@ -324,9 +321,8 @@ static enum tec_status check_textless(const struct tec_node_set *set,
                               frame->name, frame->tokens, set->model->name, rows);
     for (int i = 0; i < set->n; i++)
         if (tec_decl_makes_text(set->nodes[i]))
-            return tec_spec_refuse(&set->nodes[i]->where, TEC_MALFORMED, err,
-                                   "the model has no text, which is asked for by",
-                                   set->nodes[i]->name);
+            return refuse(&set->nodes[i]->where, TEC_MALFORMED, err,
+                          "the model has no text, which is asked for by", set->nodes[i]->name);
     return TEC_OK;
 }
 
@@ -346,15 +342,15 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     if (!tec_model_reads(set->model))
         return check_textless(set, frame, err);
     if (set->spec->text_tokens < 0)
-        return tec_spec_refuse(&frame->where_size, TEC_INVALID, err,
-                               "no room for a text beside the pictures in", frame->name);
+        return refuse(&frame->where_size, TEC_INVALID, err,
+                      "no room for a text beside the pictures in", frame->name);
     if (set->secondary && (int64_t)pictures * tec_vision_rows(&set->model->vision) +
                                   set->spec->text_tokens + tec_head_rows(set->model) >
                               set->spec->frame_tokens)
-        return tec_spec_refuse(&frame->where_size, TEC_INVALID, err,
-                               pictures ? "no room for all the pictures beside the text in"
-                                        : "no room for the text in",
-                               frame->name);
+        return refuse(&frame->where_size, TEC_INVALID, err,
+                      pictures ? "no room for all the pictures beside the text in"
+                               : "no room for the text in",
+                      frame->name);
     return TEC_OK;
 }
 
@@ -420,10 +416,10 @@ static enum tec_status fill_sessions(const struct tec_node_set *set, struct tec_
     bool acts = tec_model_acts(set->model);
     bool batches = (!acts || tec_model_batches(set->model)) && !set->n_memories;
     if (!batches && alone && together->n && together->item[together->n - 1] > 1)
-        return tec_spec_refuse(&p->frame.where, TEC_MALFORMED, err,
-                               "capture.sessions asks for several observations in a launch: there "
-                               "is one in each with a memory, and of model",
-                               set->model->name);
+        return refuse(&p->frame.where, TEC_MALFORMED, err,
+                      "capture.sessions asks for several observations in a launch: there "
+                      "is one in each with a memory, and of model",
+                      set->model->name);
     for (int i = 0; i < together->n && batches; i++)
         if (together->item[i] > 1)
             s->together[s->n_together++] = together->item[i];

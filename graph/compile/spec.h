@@ -35,8 +35,4 @@ enum tec_status tec_spec_from_pipeline(struct tec_plan_spec *spec,
                                        const struct tec_model *model, struct tec_heap *heap,
                                        struct tec_error *err);
 
-/* For the passes: "file:line: what 'name'". */
-enum tec_status tec_spec_refuse(const struct tec_where *where, enum tec_status status,
-                                struct tec_error *err, const char *what, const char *name);
-
 #endif
