@@ -3,18 +3,6 @@
 
 #include <string.h>
 
-struct tec_plan_part *tec_plan_add_part(struct tec_plan *p, enum tec_part_kind kind,
-                                        const char *name, bool beside)
-{
-    struct tec_plan_part *part = &p->parts[p->n_parts++];
-    part->kind = kind;
-    part->beside = beside;
-    part->name = name;
-    part->taps.arena = &p->arena;
-    tec_program_init(&part->program, &p->arena, name);
-    return part;
-}
-
 /* Most moves inside a forward of rings: every sequence but those that leave, and the newest ones
  * once more for requests. Interpreted they are a launch of their own. */
 static int most_shifts(const struct tec_plan_spec *s)

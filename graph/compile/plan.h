@@ -223,7 +223,7 @@ enum tec_status tec_plan_constant(struct tec_plan *plan, size_t size, void *out,
 /* Make and upload all constants of a plan whose slots are reserved. */
 enum tec_status tec_plan_constants(struct tec_plan *plan, struct tec_error *err);
 
-/* lower.c: a part without commands. */
+/* A part without commands, behind those that are there. */
 struct tec_plan_part *tec_plan_add_part(struct tec_plan *plan, enum tec_part_kind kind,
                                         const char *name, bool beside);
 
