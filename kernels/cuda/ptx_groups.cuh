@@ -93,7 +93,8 @@ static __device__ __forceinline__ void meet_cluster()
     asm volatile("barrier.cluster.wait.acquire.aligned;\n" ::: "memory");
 }
 
-/* A matrix in shared memory, made of blocks of 8 rows x 8 k: 128 bytes in one piece, row-major.
+/* A matrix in shared memory, made of blocks of 8 rows x 8 k (of bytes: x 16), 128 bytes in one
+ * piece and row-major.
  * From one block to the next along k, and along the rows: bytes, multiples of 16. */
 static __device__ __forceinline__ unsigned long long shared_matrix(const void *first, int along_k,
                                                                    int along_rows)
@@ -126,6 +127,15 @@ template <int N> static __device__ __forceinline__ void products_hold(float (&c)
         TEC_UNROLL
         for (int e = 0; e < 4; e++)
             asm volatile("" : "+f"(c[j][e])::"memory");
+    }
+}
+template <int N> static __device__ __forceinline__ void products_hold(int (&c)[N][4])
+{
+    TEC_UNROLL
+    for (int j = 0; j < N; j++) {
+        TEC_UNROLL
+        for (int e = 0; e < 4; e++)
+            asm volatile("" : "+r"(c[j][e])::"memory");
     }
 }
 
@@ -188,3 +198,39 @@ static __device__ __forceinline__ void product_async(float (&c)[16][4], unsigned
 }
 #undef SUMS_4
 #undef SUMS_16
+
+/* c[64 x 8 N] (+)= a[64 x 32] b[8 N x 32]^T of signed bytes, whole sums of 32 bits; FRESH: what c
+ * held does not count. b is in shared memory, of blocks of 8 rows x 16 k; a in registers, which
+ * stay as they are until the wait: warp w has rows 16 w and further, lanes as in mma_s8. */
+#define SUMS_4(j) "+r"(c[j][0]), "+r"(c[j][1]), "+r"(c[j][2]), "+r"(c[j][3])
+#define SUMS_16(j) SUMS_4(j), SUMS_4(j + 1), SUMS_4(j + 2), SUMS_4(j + 3)
+#define BYTES_4 "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])
+template <bool FRESH>
+static __device__ __forceinline__ void product_s8_async(int (&c)[8][4], const unsigned (&a)[4],
+                                                        unsigned long long b)
+{
+    asm volatile("wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 "
+                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+                 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "
+                 "{%32,%33,%34,%35}, %36, %37;\n"
+                 : SUMS_16(0), SUMS_16(4)
+                 : BYTES_4, "l"(b), "n"(FRESH ? 0 : 1)
+                 : "memory");
+}
+template <bool FRESH>
+static __device__ __forceinline__ void product_s8_async(int (&c)[16][4], const unsigned (&a)[4],
+                                                        unsigned long long b)
+{
+    asm volatile("wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 "
+                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+                 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
+                 "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
+                 "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
+                 "{%64,%65,%66,%67}, %68, %69;\n"
+                 : SUMS_16(0), SUMS_16(4), SUMS_16(8), SUMS_16(12)
+                 : BYTES_4, "l"(b), "n"(FRESH ? 0 : 1)
+                 : "memory");
+}
+#undef SUMS_4
+#undef SUMS_16
+#undef BYTES_4

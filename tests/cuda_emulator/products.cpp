@@ -1,5 +1,6 @@
-/* Products by groups of four warps, from shared memory: each warp does its quarter, some time
- * between the issue and the wait. Until then its sums are NaN to the kernel. */
+/* Products by groups of four warps: each warp does its quarter, some time between the issue and the
+ * wait. Until then its sums are NaN (whole ones: -1) to the kernel, and what is in shared memory or
+ * in a lane's registers when it is done is what is multiplied. */
 #include "tests/cuda_emulator/machine.h"
 
 #include <emulated_groups.h>
@@ -10,19 +11,26 @@
 
 namespace cuda_emulator
 {
-enum { K = 16, QUARTER = 16, GROUP_WARPS = 4, MOST = 16, LANES = WARP_LANES };
+enum { K = 16, K_S8 = 32, QUARTER = 16, GROUP_WARPS = 4, MOST = 16, LANES = WARP_LANES };
+
+/* A sum, of floats or whole. */
+union number {
+    float f;
+    int i;
+};
 
 /* Sums on their way: what they will be, and where each lane has them. */
 struct accumulators {
-    float *at[LANES];
+    void *at[LANES];
     int n, group; /* of the last product that adds to them */
-    float sums[QUARTER][8 * MOST];
+    number sums[QUARTER][8 * MOST];
 };
 
+/* `ask` is the first lane's, by whose c sums are known. */
 struct product {
-    float *c; /* the first lane's, by which sums are known */
-    int n, group;
-    unsigned long long a, b;
+    product_ask ask;
+    int group;
+    const unsigned *registers[LANES]; /* of bytes: each lane's four */
 };
 
 static struct {
@@ -79,37 +87,67 @@ static float float_of(uint16_t half)
     return f;
 }
 
-/* Row r of a matrix, 16 k of it. */
-static void load_row(float to[K], unsigned long long matrix, int r)
+/* The 16 bytes of row r in the first or second block of a matrix along k. */
+static void load_piece(void *to, unsigned long long matrix, int r, int block)
 {
     size_t at = (size_t)(matrix & 0x3fffU) << 4, along_k = (size_t)(matrix >> 16 & 0x3fffU) << 4;
     size_t along_rows = (size_t)(matrix >> 32 & 0x3fffU) << 4;
-    for (int h = 0; h < K / 8; h++) {
-        const unsigned char *block =
-            shared_memory + at + (size_t)h * along_k + (size_t)(r / 8) * along_rows;
-        uint16_t row[8];
-        check_shared(block, 128, 16, "product_async");
-        memcpy(row, block + r % 8 * 16, sizeof row);
-        for (int i = 0; i < 8; i++)
-            to[h * 8 + i] = float_of(row[i]);
-    }
+    const unsigned char *from =
+        shared_memory + at + (size_t)block * along_k + (size_t)(r / 8) * along_rows;
+    check_shared(from, 128, 16, "product_async");
+    memcpy(to, from + r % 8 * 16, 16);
 }
 
-static void multiply(accumulators *to, const product &p, int quarter)
+/* Row r of a matrix, 16 k of bf16, or 32 of bytes. */
+static void load_row(float to[K], unsigned long long matrix, int r)
+{
+    uint16_t row[K];
+    for (int block = 0; block < 2; block++)
+        load_piece(row + block * (K / 2), matrix, r, block);
+    for (int k = 0; k < K; k++)
+        to[k] = float_of(row[k]);
+}
+static void load_row(int8_t to[K_S8], unsigned long long matrix, int r)
+{
+    for (int block = 0; block < 2; block++)
+        load_piece(to + block * (K_S8 / 2), matrix, r, block);
+}
+
+static void multiply(accumulators *to, const product_ask &ask, int quarter)
 {
     float a[QUARTER][K], b[K][8 * MOST];
     for (int r = 0; r < QUARTER; r++)
-        load_row(a[r], p.a, quarter * QUARTER + r);
-    for (int n = 0; n < 8 * p.n; n++) {
+        load_row(a[r], ask.a, quarter * QUARTER + r);
+    for (int n = 0; n < 8 * ask.n; n++) {
         float row[K];
-        load_row(row, p.b, n);
+        load_row(row, ask.b, n);
         for (int k = 0; k < K; k++)
             b[k][n] = row[k];
     }
     for (int r = 0; r < QUARTER; r++)
         for (int k = 0; k < K; k++)
-            for (int n = 0; n < 8 * p.n; n++)
-                to->sums[r][n] += a[r][k] * b[k][n];
+            for (int n = 0; n < 8 * ask.n; n++)
+                to->sums[r][n].f += a[r][k] * b[k][n];
+}
+
+/* Bytes, a in registers as of mma_s8; sums wrap, as registers do. */
+static void multiply_s8(accumulators *to, const product &p)
+{
+    int8_t a[QUARTER][K_S8];
+    for (int lane = 0; lane < LANES; lane++)
+        for (int i = 0; i < 4; i++)
+            memcpy(&a[lane / 4 + i % 2 * 8][lane % 4 * 4 + i / 2 * 16], &p.registers[lane][i], 4);
+    for (int n = 0; n < 8 * p.ask.n; n++) {
+        int8_t b[K_S8];
+        load_row(b, p.ask.b, n);
+        for (int r = 0; r < QUARTER; r++) {
+            int sum = 0;
+            for (int k = 0; k < K_S8; k++)
+                sum += a[r][k] * b[k];
+            int before = p.ask.fresh ? 0 : to->sums[r][n].i;
+            to->sums[r][n].i = (int)((unsigned)before + (unsigned)sum);
+        }
+    }
 }
 
 /* Between a lane's registers and the sums of the quarter. */
@@ -117,13 +155,16 @@ static void exchange(accumulators *s, bool to_lanes)
 {
     for (int lane = 0; lane < LANES; lane++)
         for (int i = 0; i < 4 * s->n; i++) {
-            float *own = &s->at[lane][i];
-            float *sum = &s->sums[lane / 4 + i / 2 % 2 * 8][i / 4 * 8 + lane % 4 * 2 + i % 2];
-            *(to_lanes ? own : sum) = *(to_lanes ? sum : own);
+            unsigned char *own = (unsigned char *)s->at[lane] + (size_t)i * sizeof(number);
+            number *sum = &s->sums[lane / 4 + i / 2 % 2 * 8][i / 4 * 8 + lane % 4 * 2 + i % 2];
+            if (to_lanes)
+                memcpy(own, sum, sizeof *sum);
+            else
+                memcpy(sum, own, sizeof *sum);
         }
 }
 
-static accumulators *find(unsigned w, const float *c)
+static accumulators *find(unsigned w, const void *c)
 {
     for (accumulators &s : warps[w].sums)
         if (s.at[0] == c)
@@ -136,56 +177,54 @@ static void perform(unsigned w)
 {
     product p = warps[w].waiting.front();
     warps[w].waiting.erase(warps[w].waiting.begin());
-    multiply(find(w, p.c), p, (int)w % GROUP_WARPS);
+    if (p.ask.registers)
+        multiply_s8(find(w, p.ask.c), p);
+    else
+        multiply(find(w, p.ask.c), p.ask, (int)w % GROUP_WARPS);
 }
-
-struct deposit {
-    float *c;
-    int n;
-    unsigned long long a, b;
-};
 
 static void take_sums(unsigned w, void *const deposits[32])
 {
-    const deposit *first = (const deposit *)deposits[0];
+    const product_ask *first = (const product_ask *)deposits[0];
     accumulators s = {};
     s.n = first->n;
     for (int lane = 0; lane < LANES; lane++)
-        s.at[lane] = ((const deposit *)deposits[lane])->c;
+        s.at[lane] = ((const product_ask *)deposits[lane])->c;
     exchange(&s, false);
     for (int lane = 0; lane < LANES; lane++)
-        memset(s.at[lane], 0xff, 4 * (size_t)s.n * sizeof(float));
+        memset(s.at[lane], 0xff, 4 * (size_t)s.n * sizeof(number));
     warps[w].sums.push_back(s);
 }
 
 static void complete_issue(void *const deposits[32], unsigned)
 {
     unsigned w = current->warp;
-    const deposit *first = (const deposit *)deposits[0];
-    for (int lane = 1; lane < LANES; lane++) {
-        const deposit *other = (const deposit *)deposits[lane];
-        if (other->a != first->a || other->b != first->b || other->n != first->n)
+    const product_ask *first = (const product_ask *)deposits[0];
+    product p = {*first, warps[w].groups, {}};
+    for (int lane = 0; lane < LANES; lane++) {
+        const product_ask *other = (const product_ask *)deposits[lane];
+        if (other->a != first->a || other->b != first->b || other->n != first->n ||
+            other->fresh != first->fresh)
             fail("product_async: lane %d has other matrices than lane 0", lane);
+        p.registers[lane] = other->registers;
     }
     if (!warps[w].fenced)
         fail("product_async without products_begin");
-    warps[w].trace = (warps[w].trace * 31 + first->a) * 31 + first->b + 1;
+    warps[w].trace = ((warps[w].trace * 31 + first->a) * 31 + first->b) * 31 + first->fresh + 1;
     if (!find(w, first->c))
         take_sums(w, deposits);
     find(w, first->c)->group = warps[w].groups;
-    warps[w].waiting.push_back({first->c, first->n, warps[w].groups, first->a, first->b});
+    warps[w].waiting.push_back(p);
     while (!warps[w].waiting.empty() &&
            (schedule_order == CUDA_EMULATOR_REVERSE ||
             (schedule_order == CUDA_EMULATOR_RANDOM && random_below(3) == 0)))
         perform(w);
 }
 
-void product_issue(float *c, int n, unsigned long long a, unsigned long long b, const char *file,
-                   int line)
+void product_issue(product_ask *ask, const char *file, int line)
 {
     static const operation what = {"product_async", complete_issue};
-    deposit d = {c, n, a, b};
-    meet(&what, ~0U, &d, file, line);
+    meet(&what, ~0U, ask, file, line);
 }
 
 static void complete_fence(void *const[32], unsigned)

@@ -17,10 +17,17 @@ void barrier_sleep(barrier *b, int parity, const char *file, int line);
 void copies_arrive(barrier *b);
 void bulk_issue(void *to, const void *from, int bytes, barrier *b);
 
-/* Products of a warp: one quarter of those of its group. */
+/* Products of a warp: one quarter of those of its group. `registers`: a lane's four words of bytes
+ * in the place of a. */
+struct product_ask {
+    void *c;
+    int n;
+    bool fresh; /* what is in c does not count */
+    unsigned long long a, b;
+    const unsigned *registers;
+};
 unsigned long long matrix_of(const void *first, int along_k, int along_rows);
-void product_issue(float *c, int n, unsigned long long a, unsigned long long b, const char *file,
-                   int line);
+void product_issue(product_ask *ask, const char *file, int line);
 void products_fence(const char *file, int line);
 void products_close(const char *file, int line);
 void products_settle(int left, const char *file, int line);
@@ -88,11 +95,23 @@ template <int N> static inline void products_wait(EMULATOR_HERE)
 template <int N> static inline void products_hold(float (&)[N][4])
 {
 }
+template <int N> static inline void products_hold(int (&)[N][4])
+{
+}
 template <int N>
 static inline void product_async(float (&c)[N][4], unsigned long long a, unsigned long long b,
                                  EMULATOR_HERE)
 {
     static_assert(N == 1 || N == 2 || N == 4 || N == 8 || N == 16,
                   "ptx_groups.cuh has no such product");
-    cuda_emulator::product_issue(&c[0][0], N, a, b, file, line);
+    cuda_emulator::product_ask ask = {&c[0][0], N, false, a, b, NULL};
+    cuda_emulator::product_issue(&ask, file, line);
+}
+template <bool FRESH, int N>
+static inline void product_s8_async(int (&c)[N][4], const unsigned (&a)[4], unsigned long long b,
+                                    EMULATOR_HERE)
+{
+    static_assert(N == 8 || N == 16, "ptx_groups.cuh has no such product");
+    cuda_emulator::product_ask ask = {&c[0][0], N, FRESH, 0, b, a};
+    cuda_emulator::product_issue(&ask, file, line);
 }

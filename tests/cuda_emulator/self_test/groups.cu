@@ -2,6 +2,7 @@
 #include "tests/cuda_emulator/self_test/self_test.h"
 
 #include <emulated_groups.h>
+#include <string.h>
 
 enum mistake {
     NONE,
@@ -12,6 +13,7 @@ enum mistake {
     NOT_BEGUN,       /* products */
     NOT_DONE,        /* when their sums are read */
     WRITTEN_OVER,    /* their operand, while they are on their way */
+    REGISTERS_OVER,  /* likewise, where it is in registers */
     NOT_COMMITTED,   /* the last of them */
     OTHER_OF_A_WARP, /* one warp of the group multiplies something else */
     NOT_MADE,        /* the barrier */
@@ -133,6 +135,65 @@ template <int M> static bool groups(bool broken)
     return true;
 }
 
+/* Products of bytes: c = 2 a b^T, a 64 x 32 in registers, b as blocks of 8 x 16. */
+enum { K_S8 = 32, B_S8 = ROWS * K_S8 };
+
+template <int M> static __global__ void bytes_kernel(const int8_t *a, const int8_t *b, int *c)
+{
+    wait_previous();
+    release_next();
+    TEC_SHARED(int8_t, s);
+    int t = (int)threadIdx.x, warp = t / WARP, lane = t % WARP;
+    for (int i = t; i < B_S8; i += GROUP)
+        s[i / K_S8 / 8 * 256 + i % K_S8 / 16 * 128 + i / K_S8 % 8 * 16 + i % 16] = b[i];
+    __syncthreads();
+    unsigned own[4];
+    for (int i = 0; i < 4; i++)
+        memcpy(&own[i], a + (warp * 16 + lane / 4 + i % 2 * 8) * K_S8 + lane % 4 * 4 + i / 2 * 16,
+               4);
+    int sums[8][4] = {};
+    sums[lane % 8][0] = 5; /* does not count */
+    unsigned long long columns = shared_matrix(s, 128, 256);
+    if (M != NOT_BEGUN)
+        products_begin();
+    product_s8_async<true>(sums, own, columns);
+    product_s8_async<M == OTHER_OF_A_WARP>(sums, own, columns);
+    products_commit();
+    if (M == WRITTEN_OVER)
+        s[t] = 1;
+    if (M == REGISTERS_OVER)
+        own[t % 4] = 0x01010101U;
+    if (M != NOT_DONE)
+        products_wait<0>();
+    for (int i = 0; i < 32; i++) {
+        int row = warp * 16 + lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        c[row * ROWS + column] = sums[i / 4][i % 4];
+    }
+    if (M == NOT_DONE)
+        products_wait<0>();
+}
+
+template <int M> static bool bytes(bool broken)
+{
+    int8_t a[ROWS * K_S8], b[B_S8];
+    int c[ROWS * ROWS] = {};
+    for (int i = 0; i < B_S8; i++) {
+        a[i] = (int8_t)(i * 37 % 256 - 128);
+        b[i] = (int8_t)(i * 101 % 251 - 125);
+    }
+    run_kernel(broken ? bytes_kernel<M> : bytes_kernel<NONE>, dim3(1), dim3(GROUP), B_S8,
+               (const int8_t *)a, (const int8_t *)b, (int *)c);
+    for (int m = 0; m < ROWS; m++)
+        for (int n = 0; n < ROWS; n++) {
+            int sum = 0;
+            for (int k = 0; k < K_S8; k++)
+                sum += a[m * K_S8 + k] * b[n * K_S8 + k];
+            if (c[m * ROWS + n] != 2 * sum)
+                return false;
+        }
+    return true;
+}
+
 const emulator_case group_cases[] = {
     {"no wait for bulk copies", groups<NOT_AWAITED>, BY_VALUE, ""},
     {"a wait for the phase before", groups<PARITY>, BY_VALUE, ""},
@@ -148,6 +209,12 @@ const emulator_case group_cases[] = {
     {"a barrier that was not made", groups<NOT_MADE>, BY_FINDING, "nobody has made"},
     {"a bulk copy from a misaligned address", groups<COPY_NOT_ALIGNED>, BY_FINDING,
      "not a multiple of 16"},
+    {"products of bytes that are not begun", bytes<NOT_BEGUN>, BY_FINDING,
+     "without products_begin"},
+    {"sums of bytes read before the wait", bytes<NOT_DONE>, BY_VALUE, ""},
+    {"bytes written over", bytes<WRITTEN_OVER>, BY_VALUE, ""},
+    {"registers written over", bytes<REGISTERS_OVER>, BY_VALUE, ""},
+    {"sums of bytes that begin anew", bytes<OTHER_OF_A_WARP>, BY_VALUE, ""},
     {"a misaligned matrix", groups<MATRIX_NOT_ALIGNED>, BY_FINDING, "not a multiple of 16"},
 };
 const int n_group_cases = sizeof group_cases / sizeof group_cases[0];
