@@ -128,9 +128,47 @@ static void of_gemm_int4(const struct reporter *to, struct tec_grid *g)
     report(to, g);
 }
 
+/* A start that writes the digits of rows. */
+static void report_row_digits(const struct reporter *to, const struct tec_grid *plain,
+                              const struct tec_cuda_digits *form, int base, int count)
+{
+    enum { DIGITS_REGISTERS = 72, THREADS_OF_DIGITS = 32 * DIGITS_WARPS };
+    struct tec_grid written = *plain;
+    set_blocks(&written, tec_cuda_digits_blocks(form), ceil_div(count, 8), 1, THREADS_OF_DIGITS);
+    written.registers = DIGITS_REGISTERS;
+    written.what = "row_digits";
+    written.writes_terms = true;
+    written.terms = form->digits;
+    written.rows = count;
+    written.first = base;
+    report(to, &written);
+}
+
+/* Rows go in parts where there is no room for the digits of all. */
+static void report_digits(const struct reporter *to, const struct tec_grid *plain)
+{
+    const struct tec_gemm_args *a = plain->args;
+    struct tec_cuda_digits form = digits_form(a->k, a->digits);
+    int part = digits_part(&form, to->facts);
+    for (int base = 0; base < a->max_rows; base += part) {
+        struct tec_grid product = *plain;
+        int count = a->max_rows - base < part ? a->max_rows - base : part;
+        report_row_digits(to, plain, &form, base, count);
+        set_tile(&product, digits_choose(a->n / 16, count, form.digits, to->facts), count,
+                 a->n / 16);
+        product.terms = form.digits;
+        product.first = base;
+        report(to, &product);
+    }
+}
+
 static void of_gemm_int8(const struct reporter *to, struct tec_grid *g)
 {
     const struct tec_gemm_args *a = g->args;
+    if (digits_first(a->n, a->k, a->max_rows, a->digits, to->facts)) {
+        report_digits(to, g);
+        return;
+    }
     enum gemm_tile_id id = int8_choose(a->max_rows, a->digits);
     set_tile(g, id, a->max_rows, a->n / 16);
     g->terms = gemm_tiles[id].terms;

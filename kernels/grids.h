@@ -30,7 +30,7 @@ struct tec_grid {
     bool left;               /* which adds up sums of squares that another product left */
     bool leaves;             /* it leaves those of its y */
     enum tec_cuda_then then; /* what is done behind it */
-    bool writes_terms;       /* it writes the terms of x, nothing else */
+    bool writes_terms;       /* it writes the terms, or digits, of x, nothing else */
     /* Of commands of a list: */
     int made_terms; /* that each number it makes is left as, for the next product; 0: float32 */
     /* Of attention: */

@@ -42,13 +42,19 @@ static void keep(void *user, const struct tec_grid *grid)
     to->n++;
 }
 
-static struct grids product(const struct tec_cuda_facts *facts, struct tec_gemm_args *a)
+static struct grids product_of(enum tec_kernel_id kernel, const struct tec_cuda_facts *facts,
+                               struct tec_gemm_args *a)
 {
     struct grids grids = {0};
     a->ldx = a->k;
     a->ldy = a->n;
-    tec_grids_of(TEC_KERNEL_gemm_bf16, a, facts, keep, &grids);
+    tec_grids_of(kernel, a, facts, keep, &grids);
     return grids;
+}
+
+static struct grids product(const struct tec_cuda_facts *facts, struct tec_gemm_args *a)
+{
+    return product_of(TEC_KERNEL_gemm_bf16, facts, a);
 }
 
 static bool is(const struct tec_grid *g, const char *what, unsigned x, unsigned y, unsigned z)
@@ -127,6 +133,47 @@ TEST(rows_without_room_for_their_terms_go_in_parts)
     CHECK_INT(g.items[2].first, ==, 1024);
     CHECK_INT(g.items[2].shared, ==, 0);
     CHECK_INT(g.items[3].rows, ==, 976);
+}
+
+/* 8-bit weights. Of 64 rows 20 tiles leave most of a 4090 idle, so their blocks make the digits
+ * themselves; 256 do not, and more rows never do. A warp has 8 rows of a group of 128 k, a block
+ * four. Of 712 rows 6 x 16 tiles of 128 x 128 are one wave there, as 12 x 16 of 128 x 64 would be
+ * two, for 16 and 20 of their cost; 8 x 9 of 128 x 64 and 512 rows are one of 10. */
+TEST(digits_of_many_rows_are_written_first)
+{
+    static const struct {
+        int rows, n, k, digits;
+        const char *what;
+        unsigned x, y;
+    } all[] = {{64, 2560, 1024, 1, "int8_one_64", 1, 20},
+               {64, 32768, 1024, 1, "digits_one_64", 1, 256},
+               {32, 32768, 1024, 2, "int8_rows_32", 1, 512},
+               {65, 2560, 1024, 2, "digits_two_small", 2, 40},
+               {712, 2048, 16384, 1, "digits_one_128", 6, 16},
+               {512, 1152, 1152, 1, "digits_one_64", 8, 9},
+               {712, 32768, 2048, 0, "digits_two_128", 6, 256}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct tec_gemm_args a = {.max_rows = all[i].rows, .n = all[i].n, .k = all[i].k};
+        a.digits = all[i].digits;
+        struct grids g = product_of(TEC_KERNEL_gemm_int8, &ada, &a);
+        bool first = strncmp(all[i].what, "digits", 6) == 0;
+        REQUIRE(g.n == 1 + first);
+        CHECK(is(&g.items[first], all[i].what, all[i].x, all[i].y, 1));
+        CHECK(!first || is(&g.items[0], "row_digits", (unsigned)all[i].k / 512 + !!(all[i].k % 512),
+                           (unsigned)ceil_div(all[i].rows, 8), 1));
+    }
+}
+
+/* 64 MiB hold two digits of 128 groups of 1920 rows and a few more, with their units. */
+TEST(rows_without_room_for_their_digits_go_in_parts)
+{
+    struct tec_gemm_args a = {.max_rows = 2000, .n = 2048, .k = 16384};
+    struct grids g = product_of(TEC_KERNEL_gemm_int8, &orin, &a);
+    REQUIRE(g.n == 4);
+    CHECK_INT(g.items[1].rows, ==, 1920);
+    CHECK_INT(g.items[2].first, ==, 1920);
+    CHECK_INT(g.items[3].first, ==, 1920);
+    CHECK_INT(g.items[3].rows, ==, 80);
 }
 
 /* Without warp groups: 532 rows and 2560 columns are 5 x 20 tiles of 128 x 128, fewer than the 128
@@ -380,6 +427,10 @@ TEST(tiles_have_the_registers_that_the_compiler_gave)
     snprintf(begin, sizeof begin, "gemm_int8_kernel<int8_shape<%d, %d, %d, %d>", digits, deep, \
              across, n);                                                                       \
     CHECK_INT(registers_of(begin, ">"), ==, registers);
+#define DIGITS_TILE(name, digits, across, down, n, stages, resident, registers, ...)         \
+    snprintf(begin, sizeof begin, "gemm_digits_kernel<digits_shape<%d, %d, %d, %d, %d, %d>", \
+             digits, across, down, n, stages, resident);                                     \
+    CHECK_INT(registers_of(begin, ">"), ==, registers);
 #define F32_TILE(name, columns, rows, m, n, chains, stages, registers)                             \
     snprintf(begin, sizeof begin, "gemm_kernel<tile<%d, %d, %d, %d, %d, %d>", columns, rows, m, n, \
              chains, stages);                                                                      \
@@ -540,6 +591,49 @@ TEST(a_tile_too_many_is_a_wave_more)
     t = time_on("h100", &g.items[1], work);
     CHECK_INT(t.busy, ==, 102);
     CHECK_INT(t.waves, ==, 1);
+}
+
+/* Gate and up of 712 rows, 8-bit weights. Orin: 1536 tiles of 128 x 128, 96 of each processor, one
+ * after the other: 16 steps, each as long as its multiplies, at twice the bf16 rate and 0.75 of it.
+ * On Thor these take 0.22 us, and the 310 instructions of eight warps 620 clocks of 1575; what
+ * goes through shared memory, 49152 bytes of weights and 81920 of digits, 1024: 0.65 us. */
+TEST(products_of_digits_take_multiplies_or_instructions_or_shared_memory)
+{
+    struct tec_gemm_args a = {.max_rows = 712, .n = 32768, .k = 2048, .digits = 1};
+    struct tec_cuda_facts thor = orin;
+    thor.capability = 110;
+    thor.processors = 20;
+    struct grids g = product_of(TEC_KERNEL_gemm_int8, &orin, &a);
+    struct tec_grid_work work = {.rows = 712, .cost = {.weights = (int64_t)32768 * 2048}};
+    REQUIRE(g.n == 2 && is(&g.items[1], "digits_one_128", 6, 256, 1));
+    double flop = 2.0 * 128 * 128 * 128, rate = 2 * 42.5e6 / 16 * 0.75, slower = 1980.0 / 1300;
+    struct tec_grid_time t = time_on("orin", &g.items[1], work);
+    CHECK_INT(t.waves, ==, 96);
+    CHECK(near(t.us, 2.1 + 96 * (1.5 * slower + 16 * flop / rate)));
+    CHECK_STR(t.bound, "multiply");
+    work.cost = (struct tec_cost){0};
+    a.n = 128 * 3; /* 18 tiles: a wave */
+    g = product_of(TEC_KERNEL_gemm_int8, &thor, &a);
+    REQUIRE(g.n == 2 && is(&g.items[1], "digits_one_128", 6, 3, 1));
+    t = time_on("thor", &g.items[1], work);
+    CHECK_INT(t.waves, ==, 1);
+    CHECK(near(t.us, 1.1 + 1.5 * 1980 / 1575 + 16 * 1024.0 / 1575));
+    /* x is read as four bytes and written as one, at 0.6 of the L2's rate */
+    t = time_on("thor", &g.items[0], work);
+    CHECK(near(t.us, 1.1 + 712 * 2048 * 5 / (2000e3 * 0.6)));
+}
+
+/* Blocks that make the digits of 64 rows themselves: 1130 + 20 x 8 instructions of each of eight
+ * warps a step, two blocks beside one another; 12 x 16 of them on Orin are six waves. */
+TEST(digits_made_by_every_block_take_its_instructions)
+{
+    struct tec_gemm_args a = {.max_rows = 712, .n = 2048, .k = 2048, .digits = 1};
+    struct tec_cuda_facts none = orin;
+    none.terms_size = 0;
+    struct grids g = product_of(TEC_KERNEL_gemm_int8, &none, &a);
+    REQUIRE(g.n == 1 && is(&g.items[0], "int8_one_64", 12, 16, 1));
+    struct tec_grid_time t = time_on("orin", &g.items[0], (struct tec_grid_work){.rows = 712});
+    CHECK(near(t.us, 2.1 + 6 * (1.5 * 1980 / 1300 + 16 * 2 * 1290.0 * 8 / 4 / 1300)));
 }
 
 /* Float32 memory as terms, 512 rows of 16 heads of 72 columns: 128 tiles of 64 rows. Each walks

@@ -6,8 +6,10 @@
 #ifndef TEC_KERNELS_CUDA_GEMM_CHOICE_H
 #define TEC_KERNELS_CUDA_GEMM_CHOICE_H
 
+#include "kernels/cuda/row_digits_room.h"
 #include "kernels/cuda/row_terms_room.h"
 #include "kernels/cuda/sizes.h"
+#include "kernels/int8.h"
 
 enum { INT4_SPLITS = 4 };
 enum { F32_CHAIN = 32 }; /* k of a chain of float32 products: kernels/panels/gemm_f32.inc, CHAIN */
@@ -19,6 +21,7 @@ enum gemm_tile_id {
 #define TERMS_TILE(name, ...) GEMM_##name,
 #define INT4_TILE(name, ...) GEMM_##name,
 #define INT8_TILE(name, ...) GEMM_##name,
+#define DIGITS_TILE(name, ...) GEMM_##name,
 #define F32_TILE(name, ...) GEMM_##name,
 #include "kernels/cuda/gemm_tiles.def"
     GEMM_TILES
@@ -107,6 +110,19 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      registers,                                                                  \
      0,                                                                          \
      0,                                                                          \
+     0},
+#define DIGITS_TILE(name, digits, across, down, n, stages, resident, registers, instructions)    \
+    {#name,                                                                                      \
+     digits,                                                                                     \
+     (across)*32,                                                                                \
+     (down) * (n)*8,                                                                             \
+     TEC_INT8_GROUP,                                                                             \
+     stages,                                                                                     \
+     (across) * (down)*32,                                                                       \
+     (stages) * ((across)*32 * TEC_INT8_GROUP + (down) * (n)*8 * ((digits)*TEC_INT8_GROUP + 4)), \
+     registers,                                                                                  \
+     0,                                                                                          \
+     0,                                                                                          \
      0},
 #define F32_TILE(name, columns, rows, m, n, chains, stages, registers) \
     {#name,                                                            \
@@ -369,7 +385,60 @@ static inline enum gemm_tile_id int4_choose(int n, int rows, const struct tec_cu
                                                                 : GEMM_int4_rows_64;
 }
 
-/* digits: as of struct tec_gemm_args. */
+/* Digits of x in a product with 8-bit weights; digits: as of struct tec_gemm_args. */
+static inline struct tec_cuda_digits digits_form(int k, int digits)
+{
+    return (struct tec_cuda_digits){k, TEC_INT8_GROUP, digits == 1 ? 1 : 2};
+}
+
+/* Rows whose digits there is room for at once, a multiple of the largest tile's; 0: for none. */
+static inline int digits_part(const struct tec_cuda_digits *form, const struct tec_cuda_facts *f)
+{
+    int rows = gemm_tiles[GEMM_digits_two_128].rows;
+    return tec_cuda_digits_room(f->terms_size, form) / rows * rows;
+}
+
+/* What the tiles of a multiprocessor take, which follow one another, or share it, which is the
+ * same: their multiplies, and what comes from the L2 for them, in about the proportion that a 4090
+ * has. An estimate: nothing was measured. */
+static inline long long digits_cost(enum gemm_tile_id id, int places, int rows,
+                                    const struct tec_cuda_facts *f)
+{
+    const struct gemm_tile *t = &gemm_tiles[id];
+    int each = t->columns * t->rows * t->terms / 2048 + (t->columns + t->rows * t->terms) / 32;
+    return (long long)ceil_div(gemm_tile_count(id, rows, places), f->processors) * each;
+}
+
+/* The tile of `rows` rows, many, whose digits are there, for a finish of so many panels. */
+static inline enum gemm_tile_id digits_choose(int places, int rows, int digits,
+                                              const struct tec_cuda_facts *f)
+{
+    static const enum gemm_tile_id one[] = {GEMM_digits_one_128, GEMM_digits_one_64,
+                                            GEMM_digits_one_small},
+                                   two[] = {GEMM_digits_two_128, GEMM_digits_two_64,
+                                            GEMM_digits_two_small};
+    const enum gemm_tile_id *of = digits == 1 ? one : two;
+    int best = 0;
+    for (int i = 1; i < 3; i++)
+        if (digits_cost(of[i], places, rows, f) < digits_cost(of[best], places, rows, f))
+            best = i;
+    return of[best];
+}
+
+/* Whether a product has the digits of its rows written first: where blocks that make them would do
+ * it longer than another kernel takes to start, with more than 64 rows, or with more than 32 that
+ * more blocks than processors have. */
+enum { DIGITS_FEW = 32, DIGITS_MANY = 64 };
+static inline bool digits_first(int n, int k, int rows, int digits, const struct tec_cuda_facts *f)
+{
+    struct tec_cuda_digits form = digits_form(k, digits);
+    bool many =
+        rows > DIGITS_MANY ||
+        (rows > DIGITS_FEW && gemm_tile_count(GEMM_int8_one_64, rows, n / 16) > f->processors);
+    return many && digits_part(&form, f) > 0;
+}
+
+/* Where blocks make the digits of their rows. */
 static inline enum gemm_tile_id int8_choose(int rows, int digits)
 {
     static const enum gemm_tile_id one[] = {GEMM_int8_one_8, GEMM_int8_one_16, GEMM_int8_one_32,

@@ -7,6 +7,7 @@
  * groups at once, then add theirs in turn to the chain that all share, in the order of k. Few rows:
  * groups beside one another, so that a matrix of few columns still occupies the device. Many rows:
  * panels, which share what was made of x. */
+#include "kernels/cuda/gemm_digits.h"
 #include "kernels/cuda/gemm_finish.cuh"
 #include "kernels/cuda/row.cuh"
 #include "kernels/int8.h"
@@ -238,6 +239,11 @@ template <class S> static void start(const struct tec_gemm_args *a, struct tec_c
 
 void tec_cuda_gemm_int8(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
+    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
+    if (digits_first(a->n, a->k, a->max_rows, a->digits, &facts)) {
+        tec_cuda_gemm_digits(a, launch);
+        return;
+    }
     enum gemm_tile_id tile = int8_choose(a->max_rows, a->digits);
 #define INT8_TILE(name, ...) \
     if (tile == GEMM_##name) \

@@ -86,6 +86,16 @@ static __device__ __forceinline__ void mma_s8(int c[4], const unsigned a[4], con
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/* c = from + a b: the first of a sum, whose 32 bits need not be set before. */
+static __device__ __forceinline__ void mma_s8_from(int c[4], int from, const unsigned a[4],
+                                                   const unsigned b[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};\n"
+                 : "=r"(c[0]), "=r"(c[1]), "=r"(c[2]), "=r"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(from));
+}
+
 /* Two bf16 plus two, each rounded: by a multiply-add, which devices from 8.0 on have. */
 static __device__ __forceinline__ unsigned add_bf16_pairs(unsigned a, unsigned b)
 {

@@ -244,6 +244,24 @@ static void capacities(struct conform *c, int n, int k, int digits)
     conform_end(c);
 }
 
+/* Many rows: for a GPU of few processors and of many, which takes tiles of other sizes, and with
+ * room for the digits of 128 rows or a few more at once. */
+static void many_rows(struct conform *c)
+{
+    static const int rows[] = {65, 66, 100, 127, 128, 129, 190, 257, 300},
+                     processors[] = {1, 2, 3, 5, 8, 400};
+    enum { ROWS = sizeof rows / sizeof rows[0], OTHERS = sizeof processors / sizeof processors[0] };
+    for (int i = 0; i < 2 * ROWS; i++) {
+        int k = i % 4 ? conform_int(1, 700) : 128 * conform_int(1, 5);
+        size_t all = (size_t)(k + 127) / 128 * 128 * (2 * 128 + 4);
+        cuda_tier_plan_for(0, processors[conform_int(0, OTHERS - 1)]);
+        cuda_tier_room(0, i % 3 ? 0 : all + (size_t)conform_int(0, 1 << 17));
+        shape(c, rows[i % ROWS], 16 * conform_int(1, 20), k);
+    }
+    cuda_tier_plan_for(0, 0);
+    cuda_tier_room(0, 0);
+}
+
 /* Weights are rounded to the nearest of 255 numbers of a column, ties to even; what is packed in
  * parts is what is packed at once. */
 static void rounding(struct conform *c)
@@ -334,6 +352,7 @@ void conform_gemm_int8(struct conform *c)
                 one_group(c, k, family, digits);
     products(c);
     plain_products(c);
+    many_rows(c);
     conform_digits(c);
     for (int i = 0; c->tiles && i < 4; i++) { /* more k, and panels, than have room at once */
         shape(c, 50, 32, i % 2 ? 4200 : 2200);

@@ -28,6 +28,12 @@ static const double CHAIN_SHARE = 0.4, SQUARE_SHARE = 0.2, CHAIN_STEP = 0.8;
 /* Other products: what a step takes at least, and what surrounds them. */
 static const double MMA_STEP = 0.3, MMA_AROUND = 1.5;
 
+/* Products of bytes: how many times the bf16 rate, by vendors' figures; where float32 sums halve
+ * that of bf16 products (capability 8.6, 8.9 and 12.0), twice as many. Of many rows: what a step
+ * takes at least for each stage that is on its way. None of it was measured. */
+enum { BYTE_RATE = 2, BYTE_RATE_HALVED = 4, SCHEDULERS = 4 };
+static const double DIGITS_WAIT = 0.8;
+
 /* --- a start --------------------------------------------------------------------------------- */
 
 /* Blocks that find room on a multiprocessor at once: threads, registers, shared memory (with what
@@ -67,6 +73,22 @@ static bool is_few(enum gemm_tile_id id)
         false;
 }
 
+/* Instructions of a warp in a step of a product of digits; 0: it is another one. */
+static int digits_instructions(enum gemm_tile_id id)
+{
+#define DIGITS_TILE(name, digits, across, down, n, stages, resident, registers, instructions) \
+    if (id == GEMM_##name)                                                                    \
+        return instructions;
+#include "kernels/cuda/gemm_tiles.def"
+    return 0;
+}
+
+static double byte_rate(const struct tec_chip *chip)
+{
+    int c = chip->capability;
+    return c == 86 || c == 89 || c == 120 ? BYTE_RATE_HALVED : BYTE_RATE;
+}
+
 /* Blocks of 16 k that a thread block takes, as steps of its tile. */
 static int steps_of(const struct start *s)
 {
@@ -97,18 +119,45 @@ static double one_terms(const struct start *s, int beside)
     return (TERMS_WAVE + rope) * s->slower + step * steps_of(s);
 }
 
-/* 4-bit weights have as many multiplies as bf16 ones. Of 8-bit weights a digit of x takes half as
- * long as a term: bytes are multiplied twice as fast. */
+/* A step is as long as its multiplies, as its instructions, one a clock of each of four schedulers,
+ * or as what goes through shared memory, 128 bytes a clock: what comes, weights for both warps
+ * along rows, digits for each warp across panels. */
+static double one_digits(const struct start *s, int beside)
+{
+    enum { ACROSS = 32, DOWN = 2, BANKS = 128 };
+    const struct gemm_tile *t = tile_of(s);
+    double flop = 2.0 * t->columns * t->rows * t->k * s->grid->terms * beside;
+    double weights = t->columns * t->k, digits = (double)t->rows * t->k * s->grid->terms;
+    double shared = weights * (1 + DOWN) + digits * (1 + t->columns / ACROSS);
+    double issued = digits_instructions(s->grid->choice.tile) * (t->threads / 32) / SCHEDULERS;
+    double clocks = larger(issued, shared / BANKS) * beside;
+    double bytes = (weights + digits) * beside;
+    double step = multiply_us(s, flop, s->peak->bf16 * byte_rate(s->chip), MMA_SHARE);
+    step = larger(larger(step, clocks / s->chip->mhz), DIGITS_WAIT * s->slower / (t->stages - 1));
+    step = larger(step, bytes * s->chip->processors / (s->chip->l2_rate * 1e3));
+    return MMA_AROUND * s->slower + step * steps_of(s);
+}
+
+/* Instructions of a warp in a step of a product with 8-bit weights whose blocks make the digits of
+ * their rows, of 8 each: counted in the machine code for 8.7. */
+static double int8_instructions(const struct start *s)
+{
+    int eights = tile_of(s)->rows / 8;
+    return s->grid->terms == 1 ? 1130 + 20 * eights : 1250 + 30 * eights;
+}
+
+/* 4-bit weights have as many multiplies as bf16 ones; 8-bit weights and digits are bytes. */
 static double one_mma(const struct start *s, int beside)
 {
     const struct gemm_tile *t = tile_of(s);
     bool whole = s->grid->kernel == TEC_KERNEL_gemm_int8;
-    double terms = whole ? s->grid->terms / 2.0 : s->grid->terms, weight = whole ? 1.0 : 2.0;
+    double terms = s->grid->terms / (whole ? byte_rate(s->chip) : 1.0), weight = whole ? 1.0 : 2.0;
     double flop = 2.0 * t->columns * t->rows * t->k * terms * beside;
     double bytes = (t->columns * t->k * weight + t->rows * t->k * 4.0) * beside;
     double step = larger(multiply_us(s, flop, s->peak->bf16, MMA_SHARE), MMA_STEP * s->slower);
     step = larger(step, bytes * s->chip->processors / (s->chip->l2_rate * 1e3));
-    return MMA_AROUND * s->slower + step * steps_of(s);
+    double issued = whole ? int8_instructions(s) * (t->threads / 32) / SCHEDULERS * beside : 0.0;
+    return MMA_AROUND * s->slower + larger(step, issued / s->chip->mhz) * steps_of(s);
 }
 
 static double one_chains(const struct start *s, int beside)
@@ -166,6 +215,8 @@ static double product_us(struct start *s)
     double (*one)(const struct start *, int) = f32 ? one_chains : one_mma;
     if (is_few(g->choice.tile))
         one = one_few;
+    else if (digits_instructions(g->choice.tile))
+        one = one_digits;
     else if (t->clocks)
         one = one_terms;
     struct tec_cost moved = left_cost(s);
@@ -199,13 +250,14 @@ static double squares_us(struct start *s)
     return larger(blocks, memory);
 }
 
-/* x is read as float32, and written as terms of two bytes. */
+/* x is read as float32, and written as terms of two bytes, or as digits of one. */
 static double terms_us(struct start *s)
 {
     const struct tec_gemm_args *a = s->grid->args;
     double most = 0.0, values = (double)s->work->rows * a->k;
+    double each = s->grid->kernel == TEC_KERNEL_gemm_bf16 ? 2 : 1;
     struct tec_cost moved = {.read = (int64_t)(values * 4),
-                             .written = (int64_t)(values * 2 * s->grid->terms)};
+                             .written = (int64_t)(values * each * s->grid->terms)};
     s->time.busy = (int64_t)s->grid->blocks[0] * ((s->work->rows + 7) / 8);
     s->time.waves = 1;
     return tec_start_part(s, tec_start_memory_us(s, &moved), "memory", &most);

@@ -85,6 +85,14 @@ static inline void mma_s8(int c[4], const unsigned a[4], const unsigned b[2], EM
     memcpy(c, f.c, sizeof f.c);
 }
 
+static inline void mma_s8_from(int c[4], int from, const unsigned a[4], const unsigned b[2],
+                               EMULATOR_HERE)
+{
+    for (int i = 0; i < 4; i++)
+        c[i] = from;
+    mma_s8(c, a, b, file, line);
+}
+
 static inline void wait_previous()
 {
     cuda_emulator::previous_awaited();

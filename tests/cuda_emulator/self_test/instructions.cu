@@ -109,9 +109,11 @@ static __global__ void bytes_kernel(const signed char *a, const signed char *b, 
         fa[i] = *(const unsigned *)(a + (g + i % 2 * 8) * 32 + i / 2 * 16 + t * 4);
     for (int i = 0; i < 2; i++)
         fb[i] = *(const unsigned *)(b + g * 32 + i * 16 + t * 4);
+    int from[4];
     mma_s8(sum, fa, fb);
+    mma_s8_from(from, -5, fa, fb);
     for (int i = 0; i < 4; i++)
-        c[(g + i / 2 * 8) * 8 + t * 2 + i % 2] = sum[i];
+        c[(g + i / 2 * 8) * 8 + t * 2 + i % 2] = from[i] + 5 + i + 1 == sum[i] ? sum[i] : -1;
 }
 
 static bool bytes_right()
