@@ -71,13 +71,6 @@ struct tec_checkpoint {
     struct tec_arena arena;
 };
 
-/* A JSON file of the root, if it exists. For open alone. */
-enum tec_status tec_checkpoint_load_if(struct tec_checkpoint *c, const char *name, json_t **out,
-                                       struct tec_error *err);
-
-/* Read what a folder whose processor was saved beside the model says of robots. For open alone. */
-enum tec_status tec_checkpoint_read_robots(struct tec_checkpoint *c, struct tec_error *err);
-
 /* Of the robots that the checkpoint knows leave the one with this tag. TEC_NOT_FOUND lists the
  * tags. Nothing for a checkpoint that lists none. Only before others see it. */
 enum tec_status tec_checkpoint_choose(struct tec_checkpoint *c, const char *tag,

@@ -1,5 +1,5 @@
 /* checkpoint_robots.c - the robots that a checkpoint knows, and the one that is asked for. */
-#include "base/store/checkpoint.h"
+#include "base/store/checkpoint_own.h"
 
 #include <string.h>
 
