@@ -46,14 +46,32 @@ static const struct tec_decl_entry **things_of(struct tec_loader *ld, int scope)
     return lists[scope];
 }
 
+/* The constructor that a value went through, if it is among the words; a plain table counts where
+ * there is one only. */
+static enum tec_constructor choose(const struct tec_field *f, const struct tec_decl_value *v)
+{
+    bool table = v->kind == TEC_VALUE_TABLE || (v->kind == TEC_VALUE_LIST && v->n == 0);
+    if (!table)
+        return TEC_CON_NONE;
+    if (v->tag == TEC_CON_NONE && !f->words[1].word)
+        return (enum tec_constructor)f->words[0].value;
+    for (const struct tec_word *w = f->words; w->word; w++)
+        if (w->value == (int)v->tag)
+            return v->tag;
+    return TEC_CON_NONE;
+}
+
+static void fill(struct tec_loader *ld, enum tec_constructor con,
+                 const struct tec_decl_entry *thing, void *out);
+
 /* One item of a list of things. False when it is not one; that was reported. */
 static bool set_thing(struct tec_loader *ld, const struct tec_field *f,
                       const struct tec_decl_entry *e, void *out)
 {
-    enum tec_constructor con = tec_set_choose(f, e->value);
+    enum tec_constructor con = choose(f, e->value);
     clear_refs(f->words, out);
     if (con != TEC_CON_NONE) {
-        tec_build_fill(ld, con, e, out);
+        fill(ld, con, e, out);
         return true;
     }
     if (e->value->kind == TEC_VALUE_BAD)
@@ -67,8 +85,8 @@ static bool set_thing(struct tec_loader *ld, const struct tec_field *f,
 }
 
 /* The list keeps the items that are things; the values behind them are kept beside. */
-void tec_build_things(struct tec_loader *ld, const struct tec_field *f,
-                      const struct tec_decl_entry *e, void *out)
+static void set_things(struct tec_loader *ld, const struct tec_field *f,
+                       const struct tec_decl_entry *e, void *out)
 {
     const struct tec_decl_value *v = e->value;
     size_t size = tec_constructors[f->words[0].value].size;
@@ -99,6 +117,27 @@ void tec_build_things(struct tec_loader *ld, const struct tec_field *f,
     ld->torn[scope] = n < v->n;
 }
 
+static void set_one(struct tec_loader *ld, const struct tec_field *f,
+                    const struct tec_decl_entry *e, void *out)
+{
+    enum tec_constructor con = choose(f, e->value);
+    if (con == TEC_CON_NONE)
+        tec_set_wrong(ld, f, e);
+    else
+        fill(ld, con, e, member(out, f));
+}
+
+static void set_field(struct tec_loader *ld, const struct tec_field *f,
+                      const struct tec_decl_entry *e, void *out)
+{
+    if (f->type == TEC_FIELD_THINGS)
+        set_things(ld, f, e, out);
+    else if (f->type == TEC_FIELD_ONE)
+        set_one(ld, f, e, out);
+    else
+        tec_set_field(ld, f, e, out);
+}
+
 /* A default goes the same way as a value of the file. */
 static void set_standard(struct tec_loader *ld, const struct tec_field *f,
                          const struct tec_decl_entry *thing, void *out)
@@ -117,7 +156,7 @@ static void set_standard(struct tec_loader *ld, const struct tec_field *f,
     } else if (f->type == TEC_FIELD_ONE) {
         v.kind = TEC_VALUE_LIST; /* "{}" */
     }
-    tec_set_field(ld, f, &e, out);
+    set_field(ld, f, &e, out);
     if (f->type == TEC_FIELD_ONE) /* it stands nowhere: say where it would */
         memcpy((char *)member(out, f) + tec_constructors[f->words[0].value].where,
                (char *)out + tec_constructors[f->owner].where, sizeof(struct tec_where));
@@ -175,8 +214,8 @@ static void missing_field(struct tec_loader *ld, const struct tec_field *f,
     tec_diagnostics_help(ld->d, d, "%s: %s", f->name, f->doc);
 }
 
-void tec_build_fill(struct tec_loader *ld, enum tec_constructor con,
-                    const struct tec_decl_entry *thing, void *out)
+static void fill(struct tec_loader *ld, enum tec_constructor con,
+                 const struct tec_decl_entry *thing, void *out)
 {
     int misspelt = ld->n_misspelt;
     const struct tec_constructor_info *info = &tec_constructors[con];
@@ -191,7 +230,7 @@ void tec_build_fill(struct tec_loader *ld, enum tec_constructor con,
     for (const struct tec_field *f = tec_load_fields_of(con); tec_field_more(f, con); f++) {
         const struct tec_decl_entry *e = tec_decl_value_find(v, f->name);
         if (e) {
-            tec_set_field(ld, f, e, out);
+            set_field(ld, f, e, out);
         } else if (!f->standard) {
             missing_field(ld, f, thing, misspelt);
         } else if (f->standard[0]) {
@@ -286,7 +325,7 @@ void tec_build(struct tec_loader *ld, struct tec_decl_value *root)
         return;
     }
     ld->root = top.value;
-    tec_build_fill(ld, TEC_CON_pipeline, &top, ld->pipeline);
+    fill(ld, TEC_CON_pipeline, &top, ld->pipeline);
     if (ld->pipeline->n_models == 0 && !tec_decl_value_find(ld->root, "models"))
         tec_diagnostics_add(ld->d, TEC_E012, tec_where_thing(ld, &top),
                             "missing field 'model' in pipeline");

@@ -136,21 +136,14 @@ struct tec_decl_value *tec_overlay(struct tec_loader *ld, struct tec_decl_value 
 struct tec_decl_value *tec_overlay_set(struct tec_loader *ld, struct tec_decl_value *root);
 /* Fill ld->pipeline; sets ld->root when there is something to check. */
 void tec_build(struct tec_loader *ld, struct tec_decl_value *root);
-/* Fill the struct of a constructor, or an array of them, from an entry's value. */
-void tec_build_fill(struct tec_loader *ld, enum tec_constructor con,
-                    const struct tec_decl_entry *thing, void *out);
-void tec_build_things(struct tec_loader *ld, const struct tec_field *f,
-                      const struct tec_decl_entry *e, void *out);
-/* Set the member of one field of the struct `out`. */
+/* Set the member of one field of the struct `out`, which is no struct itself. */
 void tec_set_field(struct tec_loader *ld, const struct tec_field *f, const struct tec_decl_entry *e,
                    void *out);
-/* Report E011 for a value (NULL when it was reported before); what it must be, for messages. */
+/* expected.c: reports E011 for a value (NULL when it was reported before); what it must be, for
+ * messages. */
 struct tec_diagnostic *tec_set_wrong(struct tec_loader *ld, const struct tec_field *f,
                                      const struct tec_decl_entry *e);
 const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f);
-/* The constructor that a value went through, if the field takes it; a plain table counts where
- * there is one only. */
-enum tec_constructor tec_set_choose(const struct tec_field *f, const struct tec_decl_value *v);
 /* Did an unknown field look like this one? */
 bool tec_build_misspelt(const struct tec_loader *ld, enum tec_constructor con, const char *field);
 void tec_resolve(struct tec_loader *ld);

@@ -1,108 +1,13 @@
-/* set.c - one field of a struct from one value: type, range, words. */
+/* set.c - one field of a struct from one value that is no struct: type, range, words. */
 #include "graph/load/loader.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static void *member(void *out, const struct tec_field *f)
 {
     return (char *)out + f->offset;
-}
-
-/* "one of hold, stop". */
-static const char *expected_words(struct tec_loader *ld, const struct tec_field *f)
-{
-    char words[200] = "";
-    for (const struct tec_word *w = f->words; w->word; w++) {
-        size_t n = strlen(words);
-        snprintf(words + n, sizeof words - n, "%s%s%s", n ? ", " : "", w->word,
-                 f->type == TEC_FIELD_WORD ? "" : " { }");
-    }
-    const char *text =
-        tec_arena_printf(ld->scratch, "%s%s", f->words[1].word ? "one of " : "", words);
-    return text ? text : "something else";
-}
-
-/* Those that no range and no word belongs to. */
-static const char *const expected[TEC_FIELD_THINGS + 1] = {
-    [TEC_FIELD_NAME] = "a name (letters, digits and _ - . /)",
-    [TEC_FIELD_STRING] = "a text in quotes",
-    [TEC_FIELD_BOOL] = "true or false",
-    [TEC_FIELD_BYTES] = "a number of bytes, such as \"9GiB\" or \"512KiB\"",
-    [TEC_FIELD_REF] = "the name of a declared thing",
-    [TEC_FIELD_REFS] = "a list of names",
-    [TEC_FIELD_TEXTS] = "a list of texts in quotes",
-    [TEC_FIELD_STOPS] = "a text in quotes, or a list of them",
-    [TEC_FIELD_OUT] =
-        "the name of a buffer, stream \"name\" or stream { name = ..., default = ... }",
-    [TEC_FIELD_SPAWN] = "every(n), on_change(), on_change(\"value\") or on_request()",
-    [TEC_FIELD_WHEN] = "policy()",
-    [TEC_FIELD_OBJECT] = "a table",
-    [TEC_FIELD_ROBOT] = "the path of a robot description, or a table",
-    [TEC_FIELD_ROBOTS] =
-        "a table of robot descriptions by name, { left = \"robots/libero.lua\", ... }",
-};
-
-/* "an integer from 1 to 64", for messages. */
-const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f)
-{
-    const char *text = expected[f->type];
-    if (f->type == TEC_FIELD_INT || f->type == TEC_FIELD_INT64)
-        text = f->min >= f->max
-                   ? tec_arena_printf(ld->scratch, "%.0f", f->min)
-                   : tec_arena_printf(ld->scratch, "an integer from %.0f to %.0f", f->min, f->max);
-    else if (f->type == TEC_FIELD_NUMBER)
-        text = tec_arena_printf(ld->scratch, "a number from %g to %.12g", f->min, f->max);
-    else if (f->type == TEC_FIELD_SHAPE)
-        text = tec_arena_printf(ld->scratch, "a list of 1 to %d sizes from %.0f to %.0f",
-                                TEC_MAX_RANK, f->min, f->max);
-    else if (f->type == TEC_FIELD_AXIS)
-        text = tec_arena_printf(ld->scratch, "an ascending list of integers from %.0f to %.0f",
-                                f->min, f->max);
-    else if (f->type == TEC_FIELD_RATIOS)
-        text = tec_arena_printf(ld->scratch, "an ascending list of numbers from %g to %g", f->min,
-                                f->max);
-    if (!text && f->words)
-        return expected_words(ld, f);
-    return text ? text : "something else";
-}
-
-/* How --set has a list: as JSON, whose quotes the shell takes unless they stand in others. */
-static const char *const lists[TEC_FIELD_THINGS + 1] = {
-    [TEC_FIELD_REFS] = "[\"a\", \"b\"]",  [TEC_FIELD_TEXTS] = "[\"a\", \"b\"]",
-    [TEC_FIELD_STOPS] = "[\"a\", \"b\"]", [TEC_FIELD_SHAPE] = "[1, 2]",
-    [TEC_FIELD_AXIS] = "[1, 2]",          [TEC_FIELD_RATIOS] = "[0.5, 1]",
-};
-
-/* Of --set, where a table was written, or a list otherwise than as JSON. */
-static void hint_at_fields(struct tec_loader *ld, struct tec_diagnostic *d,
-                           const struct tec_field *f, const struct tec_decl_value *v,
-                           const char *set)
-{
-    if (lists[f->type])
-        tec_diagnostics_help(ld->d, d, "--set takes a list as JSON: --set '%.*s=%s'",
-                             (int)strcspn(set, "="), set, lists[f->type]);
-    else if (v->kind == TEC_VALUE_STRING && v->string && strchr(v->string, '{'))
-        tec_diagnostics_help(ld->d, d,
-                             "--set takes no table, but each of its fields: --set %.*s.FIELD=VALUE",
-                             (int)strcspn(set, "="), set);
-}
-
-struct tec_diagnostic *tec_set_wrong(struct tec_loader *ld, const struct tec_field *f,
-                                     const struct tec_decl_entry *e)
-{
-    if (e->value->kind == TEC_VALUE_BAD)
-        return NULL;
-    struct tec_where where = tec_where_value(ld, e);
-    struct tec_diagnostic *d =
-        tec_diagnostics_add(ld->d, TEC_E011, where, "field '%s' of %s must be %s, is %s", f->name,
-                            tec_constructors[f->owner].word, tec_set_expected(ld, f),
-                            tec_decl_value_describe(ld, e->value));
-    if (where.file && strcmp(where.file, "--set") == 0)
-        hint_at_fields(ld, d, f, e->value, ld->options->set[where.line - 1]);
-    return d;
 }
 
 static bool is_name(const char *s)
@@ -336,31 +241,6 @@ static void set_stops(struct tec_loader *ld, const struct tec_field *f,
     *(struct tec_texts *)member(out, f) = (struct tec_texts){1, item};
 }
 
-/* The constructor that a value went through, if it is among the words; a plain table counts where
- * there is one only. */
-enum tec_constructor tec_set_choose(const struct tec_field *f, const struct tec_decl_value *v)
-{
-    bool table = v->kind == TEC_VALUE_TABLE || (v->kind == TEC_VALUE_LIST && v->n == 0);
-    if (!table)
-        return TEC_CON_NONE;
-    if (v->tag == TEC_CON_NONE && !f->words[1].word)
-        return (enum tec_constructor)f->words[0].value;
-    for (const struct tec_word *w = f->words; w->word; w++)
-        if (w->value == (int)v->tag)
-            return v->tag;
-    return TEC_CON_NONE;
-}
-
-static void set_one(struct tec_loader *ld, const struct tec_field *f,
-                    const struct tec_decl_entry *e, void *out)
-{
-    enum tec_constructor con = tec_set_choose(f, e->value);
-    if (con == TEC_CON_NONE)
-        tec_set_wrong(ld, f, e);
-    else
-        tec_build_fill(ld, con, e, member(out, f));
-}
-
 static void set_out(struct tec_loader *ld, const struct tec_field *f,
                     const struct tec_decl_entry *e, void *out)
 {
@@ -440,32 +320,20 @@ static void set_when(struct tec_loader *ld, const struct tec_field *f,
         tec_set_wrong(ld, f, e);
 }
 
-/* One setter a type; TEC_FIELD_THINGS is the last. */
-static void (*const setters[TEC_FIELD_THINGS + 1])(struct tec_loader *ld, const struct tec_field *f,
-                                                   const struct tec_decl_entry *e, void *out) = {
-    [TEC_FIELD_NAME] = set_text,
-    [TEC_FIELD_STRING] = set_text,
-    [TEC_FIELD_INT] = set_number,
-    [TEC_FIELD_INT64] = set_number,
-    [TEC_FIELD_NUMBER] = set_number,
-    [TEC_FIELD_BOOL] = set_bool,
-    [TEC_FIELD_BYTES] = set_bytes,
-    [TEC_FIELD_WORD] = set_word,
-    [TEC_FIELD_REF] = set_reference,
-    [TEC_FIELD_REFS] = set_refs,
-    [TEC_FIELD_TEXTS] = set_texts,
-    [TEC_FIELD_STOPS] = set_stops,
-    [TEC_FIELD_SHAPE] = set_list,
-    [TEC_FIELD_AXIS] = set_list,
-    [TEC_FIELD_RATIOS] = set_list,
-    [TEC_FIELD_ONE] = set_one,
-    [TEC_FIELD_OUT] = set_out,
-    [TEC_FIELD_SPAWN] = set_spawn,
-    [TEC_FIELD_WHEN] = set_when,
-    [TEC_FIELD_OBJECT] = set_object,
-    [TEC_FIELD_ROBOT] = tec_set_robot,
+/* One setter a type, but for those of structs, which build.c fills. */
+static void (*const setters[TEC_FIELD_THINGS])(struct tec_loader *ld, const struct tec_field *f,
+                                               const struct tec_decl_entry *e, void *out) = {
+    [TEC_FIELD_NAME] = set_text,         [TEC_FIELD_STRING] = set_text,
+    [TEC_FIELD_INT] = set_number,        [TEC_FIELD_INT64] = set_number,
+    [TEC_FIELD_NUMBER] = set_number,     [TEC_FIELD_BOOL] = set_bool,
+    [TEC_FIELD_BYTES] = set_bytes,       [TEC_FIELD_WORD] = set_word,
+    [TEC_FIELD_REF] = set_reference,     [TEC_FIELD_REFS] = set_refs,
+    [TEC_FIELD_TEXTS] = set_texts,       [TEC_FIELD_STOPS] = set_stops,
+    [TEC_FIELD_SHAPE] = set_list,        [TEC_FIELD_AXIS] = set_list,
+    [TEC_FIELD_RATIOS] = set_list,       [TEC_FIELD_OUT] = set_out,
+    [TEC_FIELD_SPAWN] = set_spawn,       [TEC_FIELD_WHEN] = set_when,
+    [TEC_FIELD_OBJECT] = set_object,     [TEC_FIELD_ROBOT] = tec_set_robot,
     [TEC_FIELD_ROBOTS] = tec_set_robots,
-    [TEC_FIELD_THINGS] = tec_build_things,
 };
 
 void tec_set_field(struct tec_loader *ld, const struct tec_field *f, const struct tec_decl_entry *e,
