@@ -1,7 +1,7 @@
 /* counts.c - graphs that are well defined, and larger than there is room for (E072): of each thing
  * that is counted, the one that is too many, and the most. */
 #include "graph/kv/stages.h"
-#include "graph/load/refusals.h"
+#include "graph/load/refusing.h"
 #include "graph/model/model.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* meaningless.c - graphs whose words are all right, but where what a node is told to do means
  * nothing, or has no use beside something simpler (E071). The message says why, and where there is
  * another way to say what was probably meant, the help does. */
-#include "graph/load/refusals.h"
+#include "graph/load/refusing.h"
 
 #include <string.h>
 

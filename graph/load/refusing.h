@@ -1,10 +1,10 @@
-/* refusals.h - between the files that look at the nodes of a pipeline without errors: graphs that
- * mean nothing (E071), that are larger than there is room for (E072).
+/* refusing.h - for the files that look at the nodes of a pipeline without errors: graphs that mean
+ * nothing (E071), that are larger than there is room for (E072).
  *
  * Each function of a list looks at one node and reports one case, or two that are near each other.
  * All are reported at once. */
-#ifndef TEC_GRAPH_LOAD_REFUSALS_H
-#define TEC_GRAPH_LOAD_REFUSALS_H
+#ifndef TEC_GRAPH_LOAD_REFUSING_H
+#define TEC_GRAPH_LOAD_REFUSING_H
 
 #include "graph/load/loader.h"
 #include "graph/load/pipeline_texts.h"
