@@ -1,6 +1,38 @@
-/* captures.c - how many captures a pipeline needs, before anything is lowered. */
+/* captures.c - which actions share a capture with their prefill, and how many captures a pipeline
+ * needs, before anything is lowered. */
 #include "graph/load/pipeline.h"
 #include "graph/load/pipeline_texts.h"
+
+/* Does an action stand on each frame's prefix, and wait for nothing else? */
+static bool on_prefix(const struct tec_pipeline *p, const struct tec_decl_node *action)
+{
+    return !action->kv.prev && tec_pipeline_acts_every(p, action) == 1 &&
+           !tec_pipeline_on_text(p, action) && !tec_pipeline_waits_for(p, action);
+}
+
+/* A recall stands in the prefill's place. */
+bool tec_pipeline_with_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action)
+{
+    bool with = on_prefix(p, action) && tec_pipeline_every(p, action->chain) == 1 &&
+                !tec_pipeline_remembers(p, action->chain);
+    for (int i = 0; with && i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        with = n == action || n->culled || n->kind != TEC_DECL_ACTION || !on_prefix(p, n) ||
+               n->chain != action->chain || tec_pipeline_acts_before(action, n);
+    }
+    return with;
+}
+
+bool tec_pipeline_leaves_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action)
+{
+    bool others = false;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        others |=
+            n != action && n->kind == TEC_DECL_ACTION && !n->culled && n->chain == action->chain;
+    }
+    return others && action->when_policy && tec_pipeline_with_prefill(p, action);
+}
 
 /* Is it a decode node whose texts are requests, of a kv.requests or behind a kv.frame? */
 static bool decodes_requests(const struct tec_pipeline *p, const struct tec_decl_node *n)

@@ -47,7 +47,7 @@ bool tec_pipeline_loads_first(const struct tec_pipeline *p, const struct tec_dec
                               const struct tec_decl_node *load);
 double tec_pipeline_due(const struct tec_pipeline *p, int chain);
 int tec_pipeline_depth(const struct tec_pipeline *p, int chain);
-/* streams.c: is the stream of node `text` one that a node reads? */
+/* Is the stream of node `text` one that a node reads? */
 bool tec_pipeline_reads_text(const struct tec_pipeline *p, const struct tec_decl_node *node,
                              const struct tec_decl_node *text);
 bool tec_pipeline_acts_on(const struct tec_pipeline *p, const struct tec_decl_node *action,

@@ -187,39 +187,3 @@ void tec_check_streams(struct tec_loader *ld)
                 check_read(ld, i, k);
     }
 }
-
-bool tec_pipeline_reads_text(const struct tec_pipeline *p, const struct tec_decl_node *node,
-                             const struct tec_decl_node *text)
-{
-    bool reads = false;
-    for (int k = 0; k < node->reads.n; k++) {
-        int at = node->reads.item[k].index;
-        reads |= at >= p->n_inputs && p->inputs[at].writer == 1 + (int)(text - p->nodes);
-    }
-    return reads;
-}
-
-int tec_pipeline_texts(const struct tec_pipeline *p, int chain, int at[TEC_MAX_TEXTS])
-{
-    int prefill = chain >= 0 && chain < p->n_chains ? p->chains[chain].prefill : -1, n = 0;
-    for (int k = 0; prefill >= 0 && k < p->nodes[prefill].reads.n && n < TEC_MAX_TEXTS; k++) {
-        int input = p->nodes[prefill].reads.item[k].index;
-        if (p->inputs[input].kind == TEC_INPUT_TEXT)
-            at[n++] = input;
-    }
-    return n;
-}
-
-bool tec_pipeline_composes(const struct tec_pipeline *p, int chain)
-{
-    int at[TEC_MAX_TEXTS], n = tec_pipeline_texts(p, chain, at);
-    return n != 1 || p->inputs[at[0]].writer > 0;
-}
-
-/* Chains are known where nothing is wrong with the graph. */
-bool tec_pipeline_in_frames(const struct tec_pipeline *p, const struct tec_decl_node *n)
-{
-    if (p->n_chains > 0)
-        return n->chain >= 0 && p->chains[n->chain].in_frames;
-    return n->model.index == tec_pipeline_main(p);
-}
