@@ -14,12 +14,6 @@
 
 enum { POLL_NS = 50000, LOADS_A_PIECE = 2 };
 
-int64_t tec_prefetch_now(const struct tec_prefetch *s)
-{
-    const struct tec_clock clock = {0};
-    return tec_clock_now(&clock) - s->begin;
-}
-
 static enum tec_status options_check(const struct tec_prefetch_options *o, struct tec_error *err)
 {
     if (o->layers < 1 || o->layers > TEC_MAX_LOADING_LAYERS || o->segments < 1 ||
@@ -296,9 +290,4 @@ enum tec_status tec_prefetch_finish(struct tec_prefetch *s, struct tec_prefetch_
 struct tec_prefetch_counts tec_prefetch_counts(const struct tec_prefetch *s)
 {
     return s->all;
-}
-
-int64_t tec_prefetch_believed(const struct tec_prefetch *s, enum tec_kept_in tier, size_t bytes)
-{
-    return (unsigned)tier < TEC_KEPT_PLACES ? tec_prefetch_line_at(&s->lines[tier], bytes) : 0;
 }

@@ -1,15 +1,23 @@
-/* prefetch_measure.c - measures loads and layers of a forward, and estimates what the next ones
- * will take.
+/* prefetch_measure.c - the time of a forward: measures its loads and layers, and estimates what the
+ * next ones will take.
  *
- * Runs on the prefetch thread. The time of a load is modelled as a fixed part and a part for each
- * byte, fitted by least squares in which older samples fade; where all samples have about the same
- * size only the ratio is known. At the end of a forward it adds up bubbles (the forward waited for
- * loads) and overlap (loads ran beside layers). */
+ * Runs on the prefetch thread, but for what the frame asks. The time of a load is modelled as a
+ * fixed part and a part for each byte, fitted by least squares in which older samples fade; where
+ * all samples have about the same size only the ratio is known. At the end of a forward it adds up
+ * bubbles (the forward waited for loads) and overlap (loads ran beside layers). */
 #include "graph/memory/prefetch_own.h"
+
+#include "base/clock.h"
 
 #define FADE 0.97           /* weight of a pair after the next one */
 #define LONGEST (1LL << 40) /* of what loading.h takes */
 enum { MEAN_OF = 4 };
+
+int64_t tec_prefetch_now(const struct tec_prefetch *s)
+{
+    const struct tec_clock clock = {0};
+    return tec_clock_now(&clock) - s->begin;
+}
 
 void tec_prefetch_line_add(struct tec_prefetch_line *l, size_t bytes, int64_t ns)
 {
@@ -34,6 +42,11 @@ int64_t tec_prefetch_line_at(const struct tec_prefetch_line *l, size_t bytes)
     }
     double ns = fixed + slope * (double)bytes;
     return ns < (double)LONGEST ? (int64_t)ns : (int64_t)LONGEST;
+}
+
+int64_t tec_prefetch_believed(const struct tec_prefetch *s, enum tec_kept_in tier, size_t bytes)
+{
+    return (unsigned)tier < TEC_KEPT_PLACES ? tec_prefetch_line_at(&s->lines[tier], bytes) : 0;
 }
 
 static void mean_add(int64_t *mean, int64_t ns)

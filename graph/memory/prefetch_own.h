@@ -61,9 +61,11 @@ struct tec_prefetch {
     struct tec_prefetch_counts counts, all;
 };
 
-int64_t tec_prefetch_now(const struct tec_prefetch *prefetch); /* since begin */
-/* The thread: forwards until the end. */
+/* prefetch_load.c, the thread: forwards until the end. */
 void *tec_prefetch_run(void *prefetch);
+
+/* prefetch_measure.c. Nanoseconds since begin. */
+int64_t tec_prefetch_now(const struct tec_prefetch *prefetch);
 /* A load took so long; what that says of others. */
 void tec_prefetch_line_add(struct tec_prefetch_line *line, size_t bytes, int64_t ns);
 int64_t tec_prefetch_line_at(const struct tec_prefetch_line *line, size_t bytes);
