@@ -6,7 +6,6 @@
  * rests for a fixed time instead: it does answer, so a new connection would succeed at once. */
 #include "graph/memory/remote_state.h"
 
-#include "base/clock.h"
 #include "base/thread.h"
 
 #include <stdio.h>
@@ -44,11 +43,6 @@ enum tec_status tec_remote_check(const struct tec_remote_options *o, struct tec_
                         "memory: a queue of %lld bytes to a server that keeps for %lld s",
                         (long long)o->queue_bytes, (long long)o->keep_seconds);
     return o->address ? tec_remote_places_parse(places, &n, o->address, err) : TEC_OK;
-}
-
-int64_t tec_remote_deadline(const struct tec_remote *r, size_t bytes)
-{
-    return now() + r->options.timeout_ns + (int64_t)bytes * TEC_REMOTE_NS_PER_BYTE;
 }
 
 void tec_remote_key(const struct tec_remote *r, struct tec_remote_name name,

@@ -7,8 +7,6 @@
  * wait. */
 #include "graph/memory/remote_state.h"
 
-#include "base/clock.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -6,8 +6,6 @@
  * more is left, as if it were away. */
 #include "graph/memory/remote_state.h"
 
-#include "base/clock.h"
-
 #include <string.h>
 
 enum { INFO_BYTES = 8192 };

@@ -2,6 +2,7 @@
 #ifndef TEC_GRAPH_MEMORY_REMOTE_STATE_H
 #define TEC_GRAPH_MEMORY_REMOTE_STATE_H
 
+#include "base/clock.h"
 #include "graph/memory/remote_link.h"
 #include "graph/memory/remote_own.h"
 
@@ -74,7 +75,14 @@ enum tec_status tec_remote_gives_up_role(const struct tec_answer *answer, struct
 enum tec_status tec_remote_refuses(struct tec_remote *remote, const struct tec_answer *answer,
                                    struct tec_error *err);
 
-int64_t tec_remote_deadline(const struct tec_remote *remote, size_t bytes);
+/* When an answer of so many bytes is due to a question that is asked now. */
+static inline int64_t tec_remote_deadline(const struct tec_remote *remote, size_t bytes)
+{
+    const struct tec_clock clock = {0};
+    return tec_clock_now(&clock) + remote->options.timeout_ns +
+           (int64_t)bytes * TEC_REMOTE_NS_PER_BYTE;
+}
+
 void tec_remote_key(const struct tec_remote *remote, struct tec_remote_name name,
                     char key[TEC_REMOTE_KEY]);
 /* A question failed: the server is away. Late: it is, because a forward could not wait. It answered
