@@ -1,10 +1,9 @@
 /* store_file.c - connects a store with its file: replay at open, eviction, compaction and recovery.
  *
- * Runs under the store's lock, except tec_store_kv_damaged, which a reader may call without it. A
- * file whose live bytes are less than half is rewritten when it has doubled since it was last
- * looked at, so the cost of compaction stays proportional to what is appended. Forwards may read
- * meanwhile: only the switch to the new file, which waits for no input or output, takes the write
- * lock of the files. */
+ * Runs under the store's lock. A file whose live bytes are less than half is rewritten when it has
+ * doubled since it was last looked at, so the cost of compaction stays proportional to what is
+ * appended. Forwards may read meanwhile: only the switch to the new file, which waits for no input
+ * or output, takes the write lock of the files. */
 #include "base/clock.h"
 #include "graph/memory/store_own.h"
 
@@ -34,21 +33,6 @@ static void on_damage(void *user, const struct tec_log_damage *damage)
         s->options.damage(s->options.user, &named);
     if (at != TEC_NO_SEGMENT && text) /* what is known of it is older than what is lost */
         forget(s, at);
-}
-
-void tec_store_kv_damaged(struct tec_store *s, struct tec_kv *kv, uint32_t layer, bool reading)
-{
-    if (atomic_exchange(&kv->damaged, true))
-        return;
-    const struct tec_log_damage d = {.offset = kv->place + (int64_t)layer * (int64_t)kv->stride,
-                                     .bytes = (int64_t)kv->stride,
-                                     .segment = kv->segment,
-                                     .type = TEC_LOG_KV,
-                                     .what = "keys and values are damaged",
-                                     .reading = reading};
-    atomic_fetch_add(&s->damages, 1);
-    if (s->options.damage)
-        s->options.damage(s->options.user, &d);
 }
 
 /* Report a record that is whole but contradictory, so that this program cannot have written it. */

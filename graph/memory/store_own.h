@@ -75,11 +75,23 @@ struct tec_store {
 
 /* All below: under the lock. */
 
-/* The KV leaves its segment; freed when nothing pins it. */
+/* The KV leaves its segment; freed when nothing pins it. That of one that was pinned then. */
 void tec_store_kv_leave(struct tec_store *store, struct tec_store_segment *segment);
+void tec_store_kv_end(struct tec_store *store, struct tec_kv *kv);
 /* KV that lies in the file becomes its segment's: what a file says when it is opened. */
 enum tec_status tec_store_kv_found(struct tec_store *store, uint32_t handle, uint64_t epoch,
                                    int64_t place, struct tec_error *err);
+/* Bytes of all its pieces. */
+static inline int64_t tec_store_kv_bytes(const struct tec_kv *kv)
+{
+    return (int64_t)kv->layers * (int64_t)kv->stride;
+}
+/* In the list of a tier it becomes the last to leave; it is taken out, where it is in. */
+void tec_store_kv_used(struct tec_store *store, struct tec_kv *kv, enum tec_kept_in tier);
+void tec_store_kv_unlist(struct tec_store *store, struct tec_kv *kv, enum tec_kept_in tier);
+/* It leaves RAM; it is freed. */
+void tec_store_kv_leave_ram(struct tec_store *store, struct tec_kv *kv);
+void tec_store_kv_free(struct tec_store *store, struct tec_kv *kv);
 /* KV of a segment as it is now, not yet its own; NULL without memory. */
 struct tec_kv *tec_store_kv_new(struct tec_store *store, uint32_t handle, uint64_t epoch);
 /* Returns the server's name of a segment's KV. */
@@ -116,6 +128,16 @@ char *tec_store_text_copy(struct tec_store *store, const char *text, size_t byte
 void tec_store_text_set(struct tec_store *store, uint32_t handle, char *copy, size_t bytes,
                         uint32_t tokens, uint64_t version);
 void tec_store_segment_free(struct tec_store *store, uint32_t handle);
+/* Evict until `bytes` fit in RAM. False if the rest is pinned, or `bytes` exceed the budget. */
+bool tec_store_ram_room(struct tec_store *store, int64_t bytes);
+/* KV is brought into RAM: room for its bytes is taken and counted, which may exceed the budget
+ * where `beyond` is set; its pieces are read into it, also under no lock; it is the KV's copy in
+ * RAM, unless the read failed or another thread was faster. */
+enum tec_status tec_store_warm_begin(struct tec_store *store, const struct tec_kv *kv, bool beyond,
+                                     unsigned char **all, struct tec_error *err);
+enum tec_status tec_store_read_all(struct tec_store *store, struct tec_kv *kv, unsigned char *all,
+                                   struct tec_error *err);
+void tec_store_warm_end(struct tec_store *store, struct tec_kv *kv, unsigned char *all, bool good);
 /* Pinned KV that is no longer current, into RAM: before its file goes. */
 enum tec_status tec_store_stale_warm(struct tec_store *store, struct tec_error *err);
 /* KV that nothing pins leaves the file; where it is not in RAM either, its segment has none. */

@@ -11,38 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-uint64_t tec_store_kv_serial(const struct tec_kv *kv)
-{
-    return kv->serial;
-}
-
-uint32_t tec_store_kv_tokens(const struct tec_kv *kv)
-{
-    return kv->tokens;
-}
-
-size_t tec_store_kv_piece_bytes(const struct tec_kv *kv)
-{
-    return kv->stride;
-}
-
-const unsigned char *tec_store_kv_piece(const struct tec_kv *kv, uint32_t layer)
-{
-    const unsigned char *bytes =
-        atomic_load_explicit(&((struct tec_kv *)(uintptr_t)kv)->bytes, memory_order_acquire);
-    return bytes && layer < kv->layers ? bytes + (size_t)layer * kv->stride : NULL;
-}
-
-enum tec_kept_in tec_store_kv_tier(const struct tec_kv *kv)
-{
-    struct tec_kv *k = (struct tec_kv *)(uintptr_t)kv; /* atomics are read */
-    if (atomic_load_explicit(&k->bytes, memory_order_acquire))
-        return TEC_KEPT_RAM;
-    if (atomic_load(&k->place) != 0 && !atomic_load(&k->damaged))
-        return TEC_KEPT_FILE;
-    return atomic_load(&k->remote) ? TEC_KEPT_REMOTE : TEC_KEPT_PLACES;
-}
-
 static enum tec_status file_part(struct tec_store *s, struct tec_kv *kv, uint32_t layer,
                                  size_t from, size_t to, unsigned char *piece,
                                  struct tec_error *err)
