@@ -1,107 +1,14 @@
-/* log.c - appends records to the file of a memory store and reads pieces of KV from it.
+/* log.c - appends records to the file of a memory store.
  *
- * The store appends under its lock; pieces may be read from any thread. A record is written behind
- * the end of the file and counts only when all of it is written; after a failure the file is cut
- * back to its last whole record. A piece's checksum covers its segment, version and layer, so bytes
- * from another place in the file cannot pass for it. */
+ * The store appends under its lock. A record is written behind the end of the file and counts only
+ * when all of it is written; after a failure the file is cut back to its last whole record. */
 #include "graph/memory/log_own.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 enum { END_BYTES = sizeof(struct tec_log_head) + sizeof(struct tec_log_meta) };
-
-void tec_log_close(struct tec_log *log)
-{
-    if (!log)
-        return;
-    if (log->file >= 0)
-        close(log->file);
-    tec_heap_put(log->heap, log->buffer);
-    tec_heap_put(log->heap, log);
-}
-
-enum tec_status tec_log_pread(const struct tec_log *log, void *to, size_t n, int64_t at,
-                              struct tec_error *err)
-{
-    unsigned char *p = to;
-    while (n > 0) {
-        ssize_t got = pread(log->file, p, n, at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return tec_fail(err, TEC_IO, "%s: reading at %lld: %s", log->path, (long long)at,
-                            strerror(errno));
-        if (got == 0)
-            return tec_fail(err, TEC_MALFORMED, "%s: ends at %lld, %zu bytes are missing",
-                            log->path, (long long)at, n);
-        p += got;
-        at += got;
-        n -= (size_t)got;
-    }
-    return TEC_OK;
-}
-
-enum tec_status tec_log_pwrite(struct tec_log *log, const void *from, size_t n, int64_t at,
-                               struct tec_error *err)
-{
-    const unsigned char *p = from;
-    int64_t limit = log->options.fail_after;
-    while (n > 0) {
-        size_t some = n;
-        if (limit > 0 && log->written + (int64_t)some > limit)
-            some = log->written < limit ? (size_t)(limit - log->written) : 0;
-        errno = ENOSPC;
-        ssize_t got = some > 0 ? pwrite(log->file, p, some, at) : -1;
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return tec_fail(err, TEC_IO, "%s: writing at %lld: %s", log->path, (long long)at,
-                            strerror(errno));
-        log->written += got;
-        p += got;
-        at += got;
-        n -= (size_t)got;
-    }
-    return TEC_OK;
-}
-
-size_t tec_log_piece_value(const struct tec_log_key *key, uint32_t tokens)
-{
-    return (size_t)tokens * key->row_bytes;
-}
-
-size_t tec_log_piece_bytes(const struct tec_log_key *key, uint32_t tokens)
-{
-    return (size_t)tec_log_round(2 * (int64_t)tokens * key->row_bytes + 8);
-}
-
-static uint64_t piece_sum(const unsigned char *piece, size_t bytes, uint64_t segment,
-                          uint64_t version, uint32_t layer)
-{
-    const uint64_t whose[3] = {segment, version, layer};
-    return XXH3_64bits_withSeed(piece, bytes - 8, XXH3_64bits(whose, sizeof whose));
-}
-
-void tec_log_piece_seal(unsigned char *piece, size_t bytes, uint64_t segment, uint64_t version,
-                        uint32_t layer)
-{
-    uint64_t sum = piece_sum(piece, bytes, segment, version, layer);
-    memcpy(piece + bytes - 8, &sum, 8);
-}
-
-bool tec_log_piece_whole(const unsigned char *piece, size_t bytes, uint64_t segment,
-                         uint64_t version, uint32_t layer)
-{
-    uint64_t sum;
-    if (bytes < 8)
-        return false;
-    memcpy(&sum, piece + bytes - 8, 8);
-    return sum == piece_sum(piece, bytes, segment, version, layer);
-}
 
 static size_t meta_bytes(const struct tec_log_key *key, const struct tec_log_record *r)
 {
@@ -259,12 +166,6 @@ enum tec_status tec_log_copy(struct tec_log *to, struct tec_log *from,
                              struct tec_log_record *record, struct tec_error *err)
 {
     return append(to, record, from, err);
-}
-
-void tec_log_throttle(const struct tec_log *log, size_t bytes)
-{
-    if (log->options.read_bytes_per_sec > 0)
-        tec_log_rest((int64_t)((double)bytes * 1e9 / (double)log->options.read_bytes_per_sec));
 }
 
 int64_t tec_log_bytes(const struct tec_log *log)

@@ -147,22 +147,6 @@ static enum tec_status header_write(struct tec_log *log, struct tec_error *err)
     return tec_log_pwrite(log, page, sizeof page, 0, err);
 }
 
-enum tec_status tec_log_sync_folder(const char *path, struct tec_error *err)
-{
-    char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    size_t n = slash ? (size_t)(slash - path) + 1 : 0;
-    memcpy(folder, n ? path : ".", n ? n : 1);
-    folder[n ? n : 1] = '\0';
-    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool good = file >= 0 && fsync(file) == 0;
-    int why = errno;
-    if (file >= 0)
-        close(file);
-    return good ? TEC_OK
-                : tec_fail(err, TEC_IO, "%s: the folder cannot be synced: %s", path, strerror(why));
-}
-
 static bool is_folder(const char *path)
 {
     struct stat there;

@@ -35,11 +35,6 @@ struct scan {
     bool end; /* it is an end of the log */
 };
 
-uint64_t tec_log_head_sum(const struct tec_log *log, const struct tec_log_head *head)
-{
-    return XXH3_64bits_withSeed(head, offsetof(struct tec_log_head, sum), log->salt);
-}
-
 /* n bytes at `at` in the window, which moves there; NULL and *status when it cannot. */
 static const unsigned char *look(struct scan *s, int64_t at, int64_t n, enum tec_status *status,
                                  struct tec_error *err)

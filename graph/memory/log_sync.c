@@ -1,17 +1,14 @@
-/* log_sync.c - makes a log durable, and replaces a log by its compacted copy.
+/* log_sync.c - makes a log durable.
  *
  * A sync has three steps, so that a store can hold its lock for the first and the last only:
- * fdatasync, which may take long, runs in between on a descriptor of its own. A compacted file is
- * synced before it is renamed over the old one and the folder after it: at any moment the path
- * leads to a complete log. When fdatasync fails the kernel may have dropped the pages, so the file
- * is cut to what was durable and becomes read-only. */
+ * fdatasync, which may take long, runs in between on a descriptor of its own. When fdatasync fails
+ * the kernel may have dropped the pages, so the file is cut to what was durable and becomes
+ * read-only. */
 #include "graph/memory/log_own.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 void tec_log_stop(struct tec_log *log, int64_t end)
@@ -40,13 +37,6 @@ enum tec_status tec_log_sync_begin(struct tec_log *log, struct tec_log_syncing *
     return s->file >= 0 ? TEC_OK
                         : tec_fail(err, TEC_IO, "%s: no descriptor to make it durable: %s",
                                    log->path, strerror(errno));
-}
-
-void tec_log_rest(int64_t ns)
-{
-    const struct timespec pause = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-    if (ns > 0)
-        nanosleep(&pause, NULL);
 }
 
 void tec_log_sync_wait(struct tec_log_syncing *s)
@@ -98,52 +88,4 @@ enum tec_status tec_log_end(struct tec_log *log, struct tec_log_record *clock,
     TEC_TRY(tec_log_sync(log, err));
     log->ended = true;
     return TEC_OK;
-}
-
-enum tec_status tec_log_compact_begin(struct tec_log *log, struct tec_log **fresh,
-                                      struct tec_error *err)
-{
-    char path[PATH_MAX + 8];
-    snprintf(path, sizeof path, "%s.new", log->path);
-    return tec_log_create(fresh, path, log, err);
-}
-
-void tec_log_compact_abandon(struct tec_log *fresh)
-{
-    if (fresh)
-        unlink(fresh->path);
-    tec_log_close(fresh);
-}
-
-enum tec_status tec_log_compact_place(const struct tec_log *log, struct tec_log *fresh,
-                                      bool *placed, struct tec_error *err)
-{
-    *placed = false;
-    TEC_TRY(tec_log_sync(fresh, err));
-    if (rename(fresh->path, log->path) != 0)
-        return tec_fail(err, TEC_IO, "%s: cannot be put in place: %s", fresh->path,
-                        strerror(errno));
-    *placed = true;
-    enum tec_status status = tec_log_sync_folder(log->path, err);
-    fresh->nameless = status != TEC_OK;
-    return status;
-}
-
-void tec_log_compact_switch(struct tec_log *log, struct tec_log *fresh)
-{
-    int old = log->file;
-    log->file = fresh->file;
-    log->end = fresh->end;
-    log->synced = fresh->synced;
-    log->sequence = fresh->sequence;
-    log->before_segment = fresh->before_segment;
-    log->before_type = fresh->before_type;
-    log->ended = fresh->ended;
-    log->syncs = fresh->syncs;
-    log->salt = fresh->salt;
-    log->wrote = fresh->wrote;
-    log->dim = fresh->dim;
-    log->nameless = fresh->nameless;
-    log->read_only = log->fails = false;
-    fresh->file = old;
 }
