@@ -96,7 +96,7 @@ bool tec_profile_list_ring(struct tec_profile *p, int model);
 void tec_profile_run_ring(struct tec_profile *p, struct tec_profile_variant *v);
 void tec_profile_run_rings(struct tec_profile *p, int turn);
 
-/* Shared by profile_run.c and profile_ring.c: add a variant; add a sample to it. */
+/* profile_variant.c: add a variant; add a sample to it. */
 bool tec_profile_add(struct tec_profile *p, enum tec_cost_kind kind, const char *node, bool lone,
                      int batch);
 void tec_profile_keep(const struct tec_profile *p, struct tec_profile_variant *v, int64_t ns,

@@ -17,16 +17,6 @@ static const char *node_of(const struct tec_profile *p, int model, const char *k
     return kind;
 }
 
-bool tec_profile_add(struct tec_profile *p, enum tec_cost_kind kind, const char *node, bool lone,
-                     int batch)
-{
-    struct tec_profile_variant *v = &p->variants[p->n_variants++];
-    *v = (struct tec_profile_variant){.kind = kind, .node = node, .lone = lone, .batch = batch};
-    v->samples.room = p->frames;
-    v->samples.ns = TEC_NEW(p->call->arena, (size_t)p->frames, int64_t);
-    return v->samples.ns != NULL;
-}
-
 /* List the nodes of a chain that rank texts. */
 static bool list_scores(struct tec_profile *p, int model)
 {
@@ -206,15 +196,6 @@ static struct tec_replay timed_prefix(struct tec_profile *p, const struct tec_ex
                                 .prefix = {.each = each, .n = n, .acts = acts}};
     timed(p, x, &launch);
     return launch.replay;
-}
-
-void tec_profile_keep(const struct tec_profile *p, struct tec_profile_variant *v, int64_t ns,
-                      int steps)
-{
-    if (!p->counting || v->samples.n == v->samples.room)
-        return;
-    v->samples.ns[v->samples.n++] = ns / steps;
-    v->busy_ns += ns;
 }
 
 static void run_decode(struct tec_profile *p, const struct tec_executor *x,
