@@ -1,7 +1,6 @@
 /* front.c - TLS before the server: its ports, its threads, its end. */
 #include "tools/tls/front.h"
 
-#include "base/clock.h"
 #include "tools/tls/front_own.h"
 
 #include <errno.h>
@@ -12,18 +11,6 @@
 #include <unistd.h>
 
 enum { SPARE = 32 /* links whose server has ended them, beside those that it has */ };
-
-int64_t tec_tls_now(void)
-{
-    static const struct tec_clock clock = {NULL};
-    return tec_clock_now(&clock);
-}
-
-void tec_tls_drop(struct tec_tls_front *f, struct tec_tls_link *link)
-{
-    tec_tls_link_close(link);
-    tec_heap_put(f->heap, link);
-}
 
 enum tec_status tec_tls_front_open(struct tec_tls_front *f, const struct tec_tls_asked *asked,
                                    const char *verb, struct tec_heap *heap, struct tec_error *err)

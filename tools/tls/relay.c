@@ -6,6 +6,12 @@
 
 enum { GOODBYE_MS = 500, OTHERS = 2 /* what is waited for beside links */ };
 
+void tec_tls_drop(struct tec_tls_front *f, struct tec_tls_link *link)
+{
+    tec_tls_link_close(link);
+    tec_heap_put(f->heap, link);
+}
+
 /* Take the link's place out of the list, and close it. */
 static void end_link(struct tec_tls_front *f, int i)
 {
