@@ -136,11 +136,6 @@ static enum tec_status take_memory(struct tec_net *net, struct tec_error *err)
     return TEC_OK;
 }
 
-int tec_net_sockets(int max_connections)
-{
-    return max_connections + TEC_NET_HANDSHAKES + TEC_NET_SPARE;
-}
-
 static void make_turn(pthread_mutex_t *turn)
 {
     pthread_mutexattr_t how;

@@ -69,7 +69,10 @@ struct tec_net {
 };
 
 /* Sockets that a server for so many connections has open at most. */
-int tec_net_sockets(int max_connections);
+static inline int tec_net_sockets(int max_connections)
+{
+    return max_connections + TEC_NET_HANDSHAKES + TEC_NET_SPARE;
+}
 
 /* Called while the connection thread hangs: send, from the calling thread, the replies that are
  * ready or due, each as one WebSocket message that bypasses the library. False: that thread is
