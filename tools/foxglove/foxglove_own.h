@@ -43,12 +43,13 @@ struct tec_foxglove {
 void tec_foxglove_forget(struct tec_foxglove *f);
 void tec_foxglove_tell(struct tec_foxglove *f, int64_t now_ns);
 
-/* Whether anybody has subscribed to a channel; a message of it, whose reference is taken. */
-bool tec_foxglove_wants(const struct tec_foxglove *f, int channel);
-void tec_foxglove_publish(struct tec_foxglove *f, int channel, int64_t t_ns, json_t *message);
-
 /* flight_messages.c: what the flight recorder has more. */
 void tec_foxglove_tell_flight(struct tec_foxglove *f, int64_t now_ns);
+
+/* publish.c: whether anybody has subscribed to a channel; a message of it, whose reference is
+ * taken. */
+bool tec_foxglove_wants(const struct tec_foxglove *f, int channel);
+void tec_foxglove_publish(struct tec_foxglove *f, int channel, int64_t t_ns, json_t *message);
 /* A line of the log; `warns`: something is wrong. */
 void tec_foxglove_log(struct tec_foxglove *f, int64_t t_ns, bool warns, const char *name,
                       const char *text);
