@@ -126,6 +126,14 @@ int tectum_columns(const struct tectum *t)
     return t ? tec_engine_room(t->engine).columns : 0;
 }
 
+struct tec_live_action *tec_live_action(struct tectum *t, const char *node)
+{
+    for (int i = 0; i < t->n_actions; i++)
+        if (!node || (t->actions[i].name && strcmp(t->actions[i].name, node) == 0))
+            return &t->actions[i];
+    return NULL;
+}
+
 /* Nothing will come of the observations up to a lost one. */
 static bool take_loss(const struct tectum *t, int64_t from, struct tectum_chunk *chunk)
 {

@@ -7,7 +7,6 @@
 #include "tools/api/topology.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static enum tec_status load(struct tec_live_shared *live, const struct tectum_options *o,
                             const char *root, struct tec_error *err)
@@ -61,14 +60,6 @@ static void give_actions(struct tectum *t)
         t->actions[i].deadline_ns = o->actions[i].deadline_ns;
         t->actions[i].watchdog = &t->live->runtime.sessions[t->index].watchdogs[i];
     }
-}
-
-struct tec_live_action *tec_live_action(struct tectum *t, const char *node)
-{
-    for (int i = 0; i < t->n_actions; i++)
-        if (!node || (t->actions[i].name && strcmp(t->actions[i].name, node) == 0))
-            return &t->actions[i];
-    return NULL;
 }
 
 static enum tec_status open_session(struct tec_live_shared *live, int index, struct tec_error *err)
