@@ -1,10 +1,10 @@
 /* frame_print.c - prints a frame of `run` as a JSON object and as a line of text. */
 #include "tools/frames/frame_print.h"
 
-#include "base/escape.h"
 #include "base/json_text.h"
 #include "tools/frames/memory_text.h"
 #include "tools/frames/ranking.h"
+#include "tools/frames/sentence.h"
 
 #include <string.h>
 
@@ -320,13 +320,6 @@ static void print_others(FILE *out, const struct tec_frames *f, const struct tec
                   out);
         print_times(out, &frame->record->actions[i]);
     }
-}
-
-void tec_frame_print_sentence(FILE *out, const char *text)
-{
-    fputs("  \"", out);
-    tec_escape_print(out, text);
-    fputc('"', out);
 }
 
 void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec_frame_out *frame)

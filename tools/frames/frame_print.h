@@ -36,7 +36,4 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
 /* "  of frame 3  7 of 7 in flight", of a ring. */
 void tec_frame_print_ring(FILE *out, const struct tec_frames *f, const struct tec_frame_out *frame);
 
-/* "  "text"" with escapes (base/escape.h). */
-void tec_frame_print_sentence(FILE *out, const char *text);
-
 #endif

@@ -2,7 +2,7 @@
 #include "tools/frames/ranking.h"
 
 #include "base/json_text.h"
-#include "tools/frames/frame_print.h"
+#include "tools/frames/sentence.h"
 
 json_t *tec_ranking_json(const struct tec_frame_text *t)
 {

@@ -3,6 +3,7 @@
 
 #include "tools/frames/frame_print.h"
 #include "tools/frames/ranking.h"
+#include "tools/frames/sentence.h"
 
 static json_t *since(const struct tec_frames *f, int64_t at_ns)
 {
