@@ -31,10 +31,21 @@ static void set_blocks(struct tec_grid *g, int x, int y, int z, int threads)
 
 /* --- products -------------------------------------------------------------------------------- */
 
+static const char *const tile_kernels[GEMM_TILES] = {
+#define MMA_TILE(name, ...) [GEMM_##name] = "gemm_kernel",
+#define GROUP_TILE(name, ...) [GEMM_##name] = "gemm_groups_kernel",
+#define TERMS_TILE(name, ...) [GEMM_##name] = "gemm_terms_kernel",
+#define INT4_TILE(name, ...) [GEMM_##name] = "gemm_int4_kernel",
+#define INT8_TILE(name, ...) [GEMM_##name] = "gemm_int8_kernel",
+#define F32_TILE(name, ...) [GEMM_##name] = "gemm_kernel",
+#include "kernels/cuda/gemm_tiles.def"
+};
+
 static void set_tile(struct tec_grid *g, enum gemm_tile_id id, int rows, int places)
 {
     const struct gemm_tile *t = &gemm_tiles[id];
     set_blocks(g, ceil_div(rows, t->rows), ceil_div(places, t->columns / 16), 1, t->threads);
+    g->name = tile_kernels[id];
     g->what = t->name;
     g->shared = (size_t)t->shared;
     g->registers = t->registers;
@@ -63,6 +74,7 @@ static void report_terms(const struct reporter *to, const struct tec_grid *plain
         int columns = ceil_div(ask->k, TERMS_K) * TERMS_K;
         enum gemm_tile_id id = terms_choose(count, ask, &plain->choice.split, to->facts);
         set_blocks(&written, ceil_div(columns, CHUNKS), ceil_div(count, 8), 1, THREADS_OF_TERMS);
+        written.name = "row_terms_kernel";
         written.what = "row_terms";
         written.writes_terms = true;
         written.rows = count;
@@ -102,8 +114,10 @@ static bool report_bf16(const struct reporter *to, const struct gemm_ask *ask,
     g.cluster = (unsigned)gemm_cluster(&g.choice, to->facts);
     if (ask->norm)
         g.registers = t->normed;
-    if (ask->norm && !to->facts->groups)
+    if (ask->norm && !to->facts->groups) {
+        g.name = "gemm_normed_kernel";
         g.shared = normed_shared(t);
+    }
     report(to, &g);
     return true;
 }
@@ -195,6 +209,7 @@ static void of_attention(const struct reporter *to, struct tec_grid *g)
     if (attention_is_wide(a)) {
         set_blocks(g, a->max_rows, a->heads, 1, THREADS);
         g->shared = KEYS * (sizeof(size_t) + sizeof(float));
+        g->name = "attention_wide_kernel";
         g->what = "wide";
         report(to, g);
         return;
@@ -204,6 +219,7 @@ static void of_attention(const struct reporter *to, struct tec_grid *g)
     g->threads = THREADS;
     g->shared = g->attention.shared;
     g->terms = g->attention.terms;
+    g->name = bf16 || g->terms ? "attention_mma_kernel" : "attention_f32_kernel";
     bool large = g->attention.m == 64 && (bf16 || g->terms);
     g->registers = large ? (g->terms ? 256 : a->head_dim > 64 ? 240 : 184) : g->terms ? 168 : 128;
     g->what = g->attention.m == 64   ? (g->terms ? "64 rows, terms" : "64 rows")
@@ -226,6 +242,7 @@ static void of_attention_mass(const struct reporter *to, struct tec_grid *g)
     g->shared = g->mass.shared;
     g->fixed_shared = g->mass.m ? 0 : FIXED;
     g->registers = g->mass.m == 64 ? 112 : g->mass.m ? 80 : 88;
+    g->name = g->mass.m ? "attention_mass_terms_kernel" : "attention_mass_kernel";
     g->what = g->mass.m == 64 ? "64 rows" : g->mass.m ? "16 rows" : NULL;
     report(to, g);
 }
@@ -238,11 +255,12 @@ static void quads(const struct reporter *to, struct tec_grid *g, int rows, int c
     report(to, g);
 }
 
-#define OF_QUADS(name, args_of, cols)                                    \
-    static void of_##name(const struct reporter *to, struct tec_grid *g) \
-    {                                                                    \
-        const struct tec_##args_of##_args *a = g->args;                  \
-        quads(to, g, a->max_rows, cols);                                 \
+#define OF_QUADS(family, args_of, cols)                                    \
+    static void of_##family(const struct reporter *to, struct tec_grid *g) \
+    {                                                                      \
+        const struct tec_##args_of##_args *a = g->args;                    \
+        g->name = #family "_kernel";                                       \
+        quads(to, g, a->max_rows, cols);                                   \
     }
 OF_QUADS(map, map, a->cols)
 OF_QUADS(soft_cap, soft_cap, a->cols)
@@ -250,7 +268,7 @@ OF_QUADS(add, add, a->cols)
 OF_QUADS(gated, gated, a->cols)
 OF_QUADS(embed, embed, a->k)
 OF_QUADS(add_table, add_table, a->cols)
-OF_QUADS(take, take, a->cols)
+OF_QUADS(take_rows, take, a->cols)
 OF_QUADS(read_kv, read_kv, a->cols)
 OF_QUADS(guide, guide, a->cols)
 OF_QUADS(euler, euler, a->cols)
@@ -266,6 +284,7 @@ static void columns(const struct reporter *to, struct tec_grid *g, int rows, int
 static void of_unfold(const struct reporter *to, struct tec_grid *g)
 {
     const struct tec_window_args *a = g->args;
+    g->name = "unfold_kernel";
     columns(to, g, a->max_rows, a->side * a->side * a->cols);
 }
 
@@ -274,6 +293,7 @@ static void of_conv3x3(const struct reporter *to, struct tec_grid *g)
 {
     enum { SQUARES = 16, COLUMNS = 32, THREADS_OF_CONV = 256, FIXED = 24576 };
     const struct tec_conv_args *a = g->args;
+    g->name = "conv3x3_kernel";
     int squares = ceil_div(ceil_div(a->max_rows, a->out_w), 2) * ceil_div(a->out_w, 2);
     set_blocks(g, ceil_div(squares, SQUARES), ceil_div(a->n, COLUMNS), 1, THREADS_OF_CONV);
     g->fixed_shared = FIXED;
@@ -284,24 +304,28 @@ static void of_conv3x3(const struct reporter *to, struct tec_grid *g)
 static void of_mean(const struct reporter *to, struct tec_grid *g)
 {
     const struct tec_mean_args *a = g->args;
+    g->name = "mean_rows_kernel";
     columns(to, g, a->max_rows, a->cols);
 }
 
 static void of_logits_mask(const struct reporter *to, struct tec_grid *g)
 {
     const struct tec_logits_mask_args *a = g->args;
+    g->name = "logits_mask_kernel";
     columns(to, g, a->max_rows, a->cols);
 }
 
 static void of_repetition_penalty(const struct reporter *to, struct tec_grid *g)
 {
     const struct tec_repetition_penalty_args *a = g->args;
+    g->name = "repetition_penalty_kernel";
     columns(to, g, a->max_rows, ceil_div(a->cols, 32));
 }
 
 static void of_rope(const struct reporter *to, struct tec_grid *g)
 {
     const struct tec_rope_args *a = g->args;
+    g->name = "rope_kernel";
     int width = a->cos_sin ? a->head_dim / 2 : a->head_dim;
     columns(to, g, a->max_rows, ((a->q_at >= 0 ? a->heads : 0) + 2 * a->kv_heads) * width);
 }
@@ -309,6 +333,7 @@ static void of_rope(const struct reporter *to, struct tec_grid *g)
 static void of_norm(const struct reporter *to, struct tec_grid *g)
 {
     const struct tec_norm_args *a = g->args;
+    g->name = "norm_kernel";
     set_blocks(g, a->max_rows, 1, 1, norm_threads(a->cols));
     report(to, g);
 }
@@ -316,6 +341,7 @@ static void of_norm(const struct reporter *to, struct tec_grid *g)
 static void of_head_norm(const struct reporter *to, struct tec_grid *g)
 {
     const struct tec_head_norm_args *a = g->args;
+    g->name = "head_norm_kernel";
     set_blocks(g, a->max_rows, 1, 1, NORM_THREADS);
     report(to, g);
 }
@@ -323,6 +349,7 @@ static void of_head_norm(const struct reporter *to, struct tec_grid *g)
 static void of_patchify(const struct reporter *to, struct tec_grid *g)
 {
     const struct tec_patchify_args *a = g->args;
+    g->name = "patchify_kernel";
     int patches = a->width / a->patch * (a->height / a->patch);
     set_blocks(g, a->max_pictures * patches, 1, 1, ROW_THREADS);
     report(to, g);
@@ -332,6 +359,7 @@ static void of_place(const struct reporter *to, struct tec_grid *g)
 {
     enum { PLACES = 64 };
     const struct tec_place_args *a = g->args;
+    g->name = "place_kv_kernel";
     int cols = a->kv_heads * a->head_dim, units = a->cos_sin ? cols / 2 + cols : 2 * cols;
     int places = a->max_places < PLACES ? a->max_places : PLACES;
     set_blocks(g, a->max_tokens, ceil_div(units, ROW_THREADS), places, ROW_THREADS);
@@ -343,6 +371,7 @@ static void of_move(const struct reporter *to, struct tec_grid *g)
     enum { MOVE_PIECES = 4, WORDS = 3 };
     static const size_t words[WORDS] = {16, 4, 2};
     const struct tec_move_args *a = g->args;
+    g->name = "move_kv_kernel";
     size_t row = (size_t)a->row, word = words[WORDS - 1];
     for (int i = WORDS; i-- > 0;)
         if (rows_aligned(a->from, row, words[i]) && rows_aligned(a->to, row, words[i]))
@@ -356,6 +385,7 @@ static void of_move(const struct reporter *to, struct tec_grid *g)
 static void of_sample(const struct reporter *to, struct tec_grid *g)
 {
     const struct tec_sample_args *a = g->args;
+    g->name = "sample_kernel";
     set_blocks(g, a->max_rows, 1, 1, 256);
     report(to, g);
 }
@@ -363,6 +393,7 @@ static void of_sample(const struct reporter *to, struct tec_grid *g)
 static void of_log_prob(const struct reporter *to, struct tec_grid *g)
 {
     const struct tec_log_prob_args *a = g->args;
+    g->name = "log_prob_kernel";
     set_blocks(g, a->max_rows, 1, 1, 256);
     report(to, g);
 }
@@ -371,6 +402,7 @@ static void of_next_token(const struct reporter *to, struct tec_grid *g)
 {
     enum { SHARE = 4096, BEST = 8 }; /* columns of a block; bytes of what it leaves */
     const struct tec_next_token_args *a = g->args;
+    g->name = "next_token_kernel";
     if (a->max_rows < 1)
         return;
     size_t room = to->facts->partials_size / BEST / (size_t)a->max_rows;
@@ -398,7 +430,6 @@ static void of_next_token(const struct reporter *to, struct tec_grid *g)
 #define of_copy_rows of_map
 #define of_gelu_mul of_gated
 #define of_silu_mul of_gated
-#define of_take_rows of_take
 #define of_mean_rows of_mean
 #define of_read_kv_f32 of_read_kv
 #define of_read_kv_bf16 of_read_kv

@@ -14,6 +14,7 @@
 struct tec_grid {
     enum tec_kernel_id kernel; /* its command; of a chain the product */
     const void *args;          /* of that command */
+    const char *name;          /* of the kernel: its function, without what is in < > */
     const char *what;          /* the tile, or the part of the work; NULL: there is one kernel */
     unsigned blocks[3];        /* along x, y and z */
     unsigned cluster;          /* blocks along z that run at the same time; 0, 1: each by itself */

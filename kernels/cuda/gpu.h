@@ -53,6 +53,7 @@ struct tec_gpu {
     struct tec_gpu_green *green; /* the second stream's share of the multiprocessors; NULL: all */
     int n_streams, index;
     unsigned clusters;     /* tec_gpu_clusters */
+    int dumped;            /* graphs: tec_gpu_dump */
     struct tec_team *team; /* NULL: one stream. Its second lane drives the other */
     void (*work)(void *user);
     void *user;
@@ -144,6 +145,10 @@ void tec_gpu_join(struct tec_device *device);
 /* chains.c: start the command at `at`, a kernel, with those behind it that go along; how many
  * commands that were. */
 int tec_gpu_start(const struct tec_capture *capture, int at, struct tec_cuda_launch *launch);
+
+/* dump.c: write the graph, the next one of this device, as DOT: cuda<index>_<number from 0001>.dot
+ * in the folder that TECTUM_CUDA_GRAPHS in the environment names; without, nothing is done. */
+cudaError_t tec_gpu_dump(struct tec_gpu *gpu, cudaGraph_t graph);
 
 /* The CUDA graph of a command list. Marks are in the order of the list; the end is the last one. */
 struct tec_gpu_graph {

@@ -270,6 +270,10 @@ static cudaError_t record_there(struct recorder *r, const struct tec_capture *ca
     cudaError_t error = green ? tec_gpu_green_enter(gpu->green) : cudaSuccess;
     if (error == cudaSuccess)
         error = record(r, capture, graph);
+    if (error == cudaSuccess) {
+        r->what = "writing a graph into the folder of TECTUM_CUDA_GRAPHS, which ends with";
+        error = tec_gpu_dump(gpu, *graph);
+    }
     if (error == cudaSuccess)
         error = instantiate(r, *graph);
     if (error != cudaSuccess || !green)

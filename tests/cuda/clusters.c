@@ -54,7 +54,7 @@ static enum tec_status run(int splits, float y[N_ROWS * N], unsigned *cluster)
 {
     struct tec_replay replay = {0};
     struct tec_capture *c = NULL;
-    struct cuda_emulator_grid grid = {{0}, 0, 0, 0};
+    struct cuda_emulator_grid grid = {.cluster = 0};
     const struct tec_gemm_args a = {.x = at.x,
                                     .w = at.w,
                                     .y = at.y,

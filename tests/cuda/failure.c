@@ -2,6 +2,7 @@
  * its calls in turn. One located error, nothing left over, no hang. */
 #include "base/clock.h"
 #include "kernels/matrix.h"
+#include "tests/box.h"
 #include "tests/cuda/bench.h"
 
 #include <ctype.h>
@@ -260,6 +261,9 @@ static int fail_calls(const char *function, cudaError_t error, bool keeps, int m
 static int fail_all(cudaError_t error, bool keeps, int most)
 {
     int failures = 0;
+    struct box graphs;
+    box_make(&graphs);
+    setenv("TECTUM_CUDA_GRAPHS", graphs.dir, 1);
     list_functions();
     for (int i = 0; i < n_functions; i++) {
         int n = fail_calls(functions[i], error, keeps, most);
@@ -271,6 +275,8 @@ static int fail_all(cudaError_t error, bool keeps, int most)
         CHECK_INT(n, >, 0);
         failures += n;
     }
+    unsetenv("TECTUM_CUDA_GRAPHS");
+    box_remove(&graphs);
     bench_clean();
     return failures;
 }

@@ -111,6 +111,7 @@ SAME(cudaGraphCondTypeIf, 0);
 SAME(cudaGraphCondTypeWhile, 1);
 SAME(cudaGraphCondTypeSwitch, 2);
 SAME(sizeof(struct cudaGraphNodeParams), 256);
+SAME(cudaGraphDebugDotFlagsVerbose, 1);
 SAME(cudaGraphInstantiateFlagAutoFreeOnLaunch, 1);
 SAME(cudaGraphInstantiateFlagUpload, 2);
 SAME(cudaGraphInstantiateFlagDeviceLaunch, 4);

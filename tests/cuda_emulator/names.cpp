@@ -1,6 +1,8 @@
 /* Names of kernels, and the files that they are in, kept for as long as the process lives. */
+#include "runtime.h"
 #include "tests/cuda_emulator/machine.h"
 
+#include <ctype.h>
 #include <emulated_start.h>
 #include <map>
 #include <mutex>
@@ -15,6 +17,7 @@ struct kernel_names {
     std::mutex turn;
     std::map<std::pair<const char *, const char *>, std::string> by_call;
     std::map<const char *, const char *> files; /* by the name's address */
+    std::map<std::string, std::string> functions;
 };
 
 static kernel_names &names()
@@ -45,6 +48,36 @@ const char *kernel_of(const char *call, const char *file)
         found = all.by_call.emplace(std::make_pair(call, file), second_argument(call)).first;
         all.files[found->second.c_str()] = file;
     }
+    return found->second.c_str();
+}
+
+static bool of_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* The first word that ends in _kernel, as all of this tree's do: a call may choose between two. */
+static std::string function_in(const std::string &name)
+{
+    static const std::string last = "_kernel";
+    size_t to = 0;
+    for (size_t from = 0; from < name.size(); from = to + 1) {
+        for (to = from; to < name.size() && of_word(name[to]);)
+            to++;
+        size_t n = to - from;
+        if (n > last.size() && name.compare(to - last.size(), last.size(), last) == 0)
+            return name.substr(from, n);
+    }
+    return name;
+}
+
+const char *function_of(const char *name)
+{
+    kernel_names &all = names();
+    std::lock_guard<std::mutex> guard(all.turn);
+    auto found = all.functions.find(name);
+    if (found == all.functions.end())
+        found = all.functions.emplace(name, function_in(name)).first;
     return found->second.c_str();
 }
 

@@ -18,6 +18,12 @@
 #include <thread>
 #include <vector>
 
+namespace cuda_emulator
+{
+/* The kernel's function in its name, without what is in < >. Lives as long as the process. */
+const char *function_of(const char *name);
+} // namespace cuda_emulator
+
 namespace cuda_emulator::runtime
 {
 

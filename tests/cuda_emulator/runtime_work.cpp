@@ -312,8 +312,11 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const char *name, const voi
             return error;
         the().count.overlaps += overlap;
         if (the().grids.size() < state::GRIDS)
-            the().grids.push_back(
-                {{grid.x, grid.y, grid.z}, block.x * block.y * block.z, shared, cluster});
+            the().grids.push_back({{grid.x, grid.y, grid.z},
+                                   block.x * block.y * block.z,
+                                   shared,
+                                   cluster,
+                                   function_of(name)});
         the().count.kernel_nodes += stream->capturing();
         return submit(stream, t);
     });

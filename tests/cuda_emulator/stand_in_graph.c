@@ -1,6 +1,9 @@
 /* stand_in_graph.c - the stand-in for the CUDA runtime: capture, graphs, conditional nodes. */
 #include "tests/cuda_emulator/stand_in.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 static void write_7(void *user)
 {
     (void)user;
@@ -314,6 +317,51 @@ TEST(programmatic_edges_are_not_lost)
     OK(cudaStreamEndCapture(t.a, &graph));
     n = 2;
     GIVES(cudaGraphGetEdges(graph, from, to, NULL, &n), cudaErrorLossyQuery);
+}
+
+static bool dump_has(const char *text, const char *line)
+{
+    return strstr(text, line) != NULL;
+}
+
+/* A kernel and a loop of one: what a device writes of kernels and edges, the rest by its
+ * type. */
+TEST(a_graph_is_written_as_dot)
+{
+    static char text[4000];
+    char path[] = "/tmp/tec-dot-XXXXXX";
+    start();
+    cudaGraph_t graph, end;
+    OK(cudaStreamBeginCapture(t.a, cudaStreamCaptureModeThreadLocal));
+    put(t.a, "some_kernel<4>");
+    OK(cudaStreamGetCaptureInfo(t.a, &(enum cudaStreamCaptureStatus){0}, NULL, &graph, NULL, NULL,
+                                NULL));
+    OK(cudaGraphConditionalHandleCreate(&loop, graph, 1, 0));
+    cudaGraph_t *bodies = add_conditional(graph, cudaGraphCondTypeWhile, 1);
+    OK(cudaStreamBeginCaptureToGraph(t.b, bodies[0], NULL, NULL, 0,
+                                     cudaStreamCaptureModeThreadLocal));
+    OK(cuda_emulator_call(t.b, "down", count_down, NULL));
+    OK(cudaStreamEndCapture(t.b, &end));
+    OK(cudaStreamEndCapture(t.a, &graph));
+    int file = mkstemp(path);
+    REQUIRE(file >= 0);
+    GIVES(cudaGraphDebugDotPrint(graph, path, 0), cudaErrorNotSupported);
+    GIVES(cudaGraphDebugDotPrint(graph, "/nowhere/x.dot", cudaGraphDebugDotFlagsVerbose),
+          cudaErrorOperatingSystem);
+    OK(cudaGraphDebugDotPrint(graph, path, cudaGraphDebugDotFlagsVerbose));
+    ssize_t n = read(file, text, sizeof text - 1);
+    close(file);
+    unlink(path);
+    CHECK_INT(n, >, 0);
+    CHECK(dump_has(text, "digraph dot {\nsubgraph cluster_1 {\nlabel=\"graph_1\" "
+                         "graph[style=\"dashed\"];\n\"graph_1_node_0\"[style=\"bold\" "
+                         "shape=\"record\" label=\"{KERNEL\n| {ID | 0 (topoId: 1) | "
+                         "_Z11some_kernel\\<\\<\\<1,1,0\\>\\>\\>}\n"));
+    CHECK(dump_has(text, "\n\"graph_1_node_0\" -> \"graph_1_node_1\" [headlabel=0];\n}\n"
+                         "subgraph cluster_2 {\n"));
+    CHECK(dump_has(text, "label=\"{CONDITIONAL\n"));
+    CHECK(dump_has(text, "| {ID | 0 (topoId: 0) | _Z4down\\<"));
+    OK(cudaGraphDestroy(graph));
 }
 
 TAP_MAIN

@@ -74,34 +74,35 @@ static void tell(void *user, const struct tec_grid *g)
         told[n_told] = (struct cuda_emulator_grid){{g->blocks[0], g->blocks[1], g->blocks[2]},
                                                    (unsigned)g->threads,
                                                    g->shared,
-                                                   g->cluster > 1 ? g->cluster : 1};
+                                                   g->cluster > 1 ? g->cluster : 1,
+                                                   g->name};
     n_told++;
 }
 
 static bool same_grid(const struct cuda_emulator_grid *a, const struct cuda_emulator_grid *b)
 {
     return memcmp(a->blocks, b->blocks, sizeof a->blocks) == 0 && a->threads == b->threads &&
-           a->shared == b->shared && a->cluster == b->cluster;
+           a->shared == b->shared && a->cluster == b->cluster && strcmp(a->name, b->name) == 0;
 }
 
 static void compare_grids(const char *name)
 {
     struct cuda_emulator_grid started[GRIDS];
     size_t n = cuda_emulator_grids(started, GRIDS), i = 0;
-    char what[200];
+    char what[300];
     while (i < n && i < n_told && same_grid(&started[i], &told[i]))
         i++;
     if (i == n && (n == n_told || (n == GRIDS && n_told > GRIDS)))
         return;
-    struct cuda_emulator_grid none = {{0}, 0, 0, 0}, *is = i < n ? &started[i] : &none;
+    struct cuda_emulator_grid none = {{0}, 0, 0, 0, "none"}, *is = i < n ? &started[i] : &none;
     struct cuda_emulator_grid *said = i < n_told && i < GRIDS ? &told[i] : &none;
-    snprintf(
-        what, sizeof what,
-        "start %zu of %zu is %u x %u x %u of %u, %zu bytes, clusters of %u; kernels/grids.h says "
-        "%u x %u x %u of %u, %zu bytes, clusters of %u, of %zu",
-        i, n, is->blocks[0], is->blocks[1], is->blocks[2], is->threads, is->shared, is->cluster,
-        said->blocks[0], said->blocks[1], said->blocks[2], said->threads, said->shared,
-        said->cluster, n_told);
+    snprintf(what, sizeof what,
+             "start %zu of %zu is %s, %u x %u x %u of %u, %zu bytes, clusters of %u; "
+             "kernels/grids.h says "
+             "%s, %u x %u x %u of %u, %zu bytes, clusters of %u, of %zu",
+             i, n, is->name, is->blocks[0], is->blocks[1], is->blocks[2], is->threads, is->shared,
+             is->cluster, said->name, said->blocks[0], said->blocks[1], said->blocks[2],
+             said->threads, said->shared, said->cluster, n_told);
     trouble(name, what, cudaSuccess);
 }
 

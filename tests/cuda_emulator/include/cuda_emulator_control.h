@@ -102,6 +102,7 @@ struct cuda_emulator_grid {
     unsigned blocks[3], threads;
     size_t shared;    /* bytes that the launch asked for */
     unsigned cluster; /* blocks along z that may meet */
+    const char *name; /* of the kernel's function, for as long as the process lives */
 };
 size_t cuda_emulator_grids(struct cuda_emulator_grid *to, size_t room);
 /* The latest misuse in words, "" if there was none; until the next report. */

@@ -26,6 +26,7 @@
 #define cudaGraphAddNode(...) CUDA_EMULATOR_SITE(cudaGraphAddNode(__VA_ARGS__))
 #define cudaGraphConditionalHandleCreate(...) \
     CUDA_EMULATOR_SITE(cudaGraphConditionalHandleCreate(__VA_ARGS__))
+#define cudaGraphDebugDotPrint(...) CUDA_EMULATOR_SITE(cudaGraphDebugDotPrint(__VA_ARGS__))
 #define cudaGraphDestroy(...) CUDA_EMULATOR_SITE(cudaGraphDestroy(__VA_ARGS__))
 #define cudaGraphExecDestroy(...) CUDA_EMULATOR_SITE(cudaGraphExecDestroy(__VA_ARGS__))
 #define cudaGraphGetNodes(...) CUDA_EMULATOR_SITE(cudaGraphGetNodes(__VA_ARGS__))
