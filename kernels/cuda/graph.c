@@ -7,8 +7,10 @@
  */
 #include "kernels/cuda/control.h"
 #include "kernels/cuda/gpu.h"
+#include "kernels/grids.h"
 
 #include <nvtx3/nvToolsExt.h>
+#include <stdio.h>
 
 #if CUDART_VERSION < 13000      /* what takes edges has names of its own there */
 #undef cudaStreamGetCaptureInfo /* CUDA 12 has a macro for its second form */
@@ -29,7 +31,9 @@ struct recorder {
     bool away;                     /* the branch has left and has not come back */
     int nodes;
     const char *label, *what; /* of the command in progress */
+    int at;                   /* of it in the list, or: */
 };
+enum { AT_ALL = -1, AT_NONE = -2 };
 
 /* --- loops ----------------------------------------------------------------------------------- */
 
@@ -139,6 +143,7 @@ static int record_kernels(struct recorder *r, const struct tec_capture *capture,
 {
     const struct tec_capture_step *c = &capture->commands[at];
     r->label = c->label;
+    r->at = at;
     nvtxRangePushA(c->label ? c->label : tec_kernel_infos[c->kernel].name);
     int n = tec_gpu_start(capture, at, r->launch);
     nvtxRangePop();
@@ -175,6 +180,7 @@ static cudaError_t record_one(struct recorder *r, const struct tec_capture *capt
 {
     const struct tec_capture_step *c = &capture->commands[at];
     cudaError_t error = turn_to(r, c);
+    r->at = AT_NONE;
     *n = 1;
     if (error != cudaSuccess)
         return error;
@@ -202,6 +208,7 @@ static cudaError_t record_all(struct recorder *r, const struct tec_capture *capt
     if (error != cudaSuccess)
         return error;
     r->label = "the end";
+    r->at = AT_NONE;
     stamp(r, TEC_MAX_MARKS);
     return r->launch->error;
 }
@@ -229,6 +236,7 @@ static cudaError_t instantiate(struct recorder *r, cudaGraph_t graph)
 {
     size_t n = 0;
     r->what = "making a graph that ends with";
+    r->at = AT_ALL;
     cudaError_t error = cudaGraphGetNodes(graph, NULL, &n);
     r->nodes += (int)n;
     if (error == cudaSuccess)
@@ -282,6 +290,40 @@ static cudaError_t record_there(struct recorder *r, const struct tec_capture *ca
     return cudaSetDevice(gpu->index);
 }
 
+/* --- failures -------------------------------------------------------------------------------- */
+
+static void note_cluster(void *user, const struct tec_grid *grid)
+{
+    unsigned *most = user;
+    *most = grid->cluster > *most ? grid->cluster : *most;
+}
+
+/* The most blocks of a cluster that what failed would start. */
+static unsigned clusters_of(const struct recorder *r, const struct tec_capture *capture)
+{
+    const struct tec_cuda_facts facts = tec_cuda_facts_of(r->launch);
+    unsigned most = 0;
+    if (r->at >= 0)
+        (void)tec_grids_at(capture, r->at, &facts, note_cluster, &most);
+    for (int i = 0; r->at == AT_ALL && i < capture->n;)
+        i += tec_grids_at(capture, i, &facts, note_cluster, &most);
+    return most;
+}
+
+/* What no GPU has run yet is switched off by a variable, which is named. */
+static void fail(const struct recorder *r, struct tec_gpu *gpu, const struct tec_capture *capture,
+                 cudaError_t error)
+{
+    unsigned cluster = clusters_of(r, capture);
+    char detail[200];
+    snprintf(
+        detail, sizeof detail,
+        "%.60s, whose blocks are in clusters of up to %u (without them: TECTUM_CUDA_CLUSTERS=0 "
+        "in the environment)",
+        r->label ? r->label : "?", cluster);
+    tec_gpu_fail(gpu, error, r->what, cluster > 1 ? detail : r->label);
+}
+
 enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *err)
 {
     struct tec_gpu *gpu = (struct tec_gpu *)capture->device;
@@ -293,8 +335,11 @@ enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *e
     if (!tec_gpu_use(gpu))
         return tec_device_failure(capture->device, err);
     bool branches = gpu->branches && capture->stream == TEC_STREAM_MAIN;
-    struct recorder r = {
-        .s = s, .launch = &s->launch, .graph = compiled, .branch = branches ? &gpu->branch : NULL};
+    struct recorder r = {.s = s,
+                         .launch = &s->launch,
+                         .graph = compiled,
+                         .branch = branches ? &gpu->branch : NULL,
+                         .at = AT_NONE};
     cudaGraph_t graph = NULL;
     s->launch.kernels = gpu->branch.s.launch.kernels = 0;
     s->launch.first = true;
@@ -308,7 +353,7 @@ enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *e
     if (error == cudaSuccess && tec_gpu_drain(gpu, s, "making a graph"))
         return TEC_OK;
     if (error != cudaSuccess)
-        tec_gpu_fail(gpu, error, r.what, r.label);
+        fail(&r, gpu, capture, error);
     return tec_device_failure(capture->device, err);
 }
 

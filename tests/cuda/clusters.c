@@ -153,8 +153,27 @@ TEST(a_start_may_fail)
     open_device(90, 132, NULL);
     cuda_emulator_fail("cudaFuncSetAttribute", 1, cudaErrorUnknown);
     CHECK_INT(run(SPLITS, y, &cluster), ==, TEC_DEVICE);
-    CHECK(strstr(err.message, "cuda:0: ") == err.message);
+    CHECK(strstr(err.message, "cuda:0: capture of product, whose blocks are in clusters of up to "
+                              "16 (without them: TECTUM_CUDA_CLUSTERS=0 ") == err.message);
     close_device();
+}
+
+/* What can help is said, and nothing else: where a graph is made of such starts, not where there
+ * are none. */
+TEST(a_start_that_fails_says_what_is_without)
+{
+    static float y[N_ROWS * N];
+    static const char *const calls[] = {"cudaLaunchKernelEx", "cudaGraphInstantiate"};
+    unsigned cluster;
+    for (int i = 0; i < 4; i++) {
+        bench_clean();
+        open_device(90, 132, i < 2 ? NULL : "0");
+        cuda_emulator_fail(calls[i % 2], 1, cudaErrorLaunchOutOfResources);
+        CHECK_INT(run(SPLITS, y, &cluster), ==, TEC_DEVICE);
+        CHECK((strstr(err.message, "TECTUM_CUDA_CLUSTERS=0") != NULL) == (i < 2));
+        CHECK(strstr(err.message, "(cudaErrorLaunchOutOfResources)") != NULL);
+        close_device();
+    }
 }
 
 TAP_MAIN
