@@ -74,14 +74,16 @@ run; [ $? -eq 3 ]; ok $? "the old names are gone: exit 3"
 printf 'return extend("demo_metaworld.lua", { nodes = { action { name = "act", deadline = hard { ms = 90, on_miss = "hold", limit = 0 } } } })' >"$W/hold.lua"
 tectum check "$W/hold.lua"; ok $? "a warning is no error"
 out "warning\[W108\]: commands of robot metaworld are changes: 'act' repeats them"
-out '^  --> .*lua:'
+out '^ *--> .*hold.lua:1:109$'
 tectum check pipelines/demo_metaworld.lua; ! grep -q W108 "$W/out"; ok $? "none where limit is said"
 tectum check pipelines/demo_metaworld.lua --set frame.period_ms=250
 out "warning\[W111\]: robot metaworld executes 8 actions at 80 Hz in 100 ms, the next observation"
+out '^ --> --set:1:17$'
 tectum check pipelines/demo_metaworld.lua --set inputs.observation/image.h=65
-out "warning\[W110\]: input"
+out "warning\[W110\]: input"; out '^ --> --set:1:28$'
 tectum check pipelines/demo_metaworld.lua --set inputs.observation/image.optional=true
 out "warning\[W110\]: input 'observation/image' is optional, but robot metaworld needs it"
+out '^ --> --set:1:35$'
 tectum run pipelines/demo_metaworld.lua --policy default --threads 1 --random-inputs 1 -n 1
 err "warning\[W114\]: 'talk' never runs"
 tectum check pipelines/demo_metaworld.lua; ! grep -q W11 "$W/out"; ok $? "none where all fits"

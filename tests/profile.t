@@ -98,7 +98,13 @@ out "W119.: 'act' was measured with 10 steps; its model's description, which say
 grep -q '"model.round": "none"' "$W/demo.costs"; ok $? "a file says with which words it was measured"
 run 0 "another word of round" check $demo $patient --costs "$W/demo.costs" --set model.round=mixed
 out "W119.: costs were measured with model.round = \"none\", which is \"mixed\" here"
-out "$demo:[0-9]*:[0-9]*"; out "measure it again"
+out "^ --> --set:[0-9]:13"; out "measure it again"
+sed 's/model.round/model.rond/' "$W/demo.costs" >"$W/rond.costs"
+run 0 "a word of nothing, near to one that is missing" check $demo $patient --costs "$W/rond.costs"
+out "W119.: settings of these costs: nothing is called 'model.rond'"; out "did you mean 'model.round'"
+run 0 "and told by run" run $demo --costs "$W/rond.costs" --frames 1 --threads 1 \
+    --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl
+err "settings: nothing is called 'model.rond'; did you mean 'model.round'"
 run 0 "told by run, once" run $demo --costs "$W/demo.costs" --frames 1 --threads 1 --set model.round=bf16 \
     --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl
 [ "$(grep -c 'model.round = "none", which is "bf16" here: measure it again' "$W/err")" = 1 ]; ok $? "says it"
@@ -109,6 +115,12 @@ run 0 "by simulate" simulate $demo --costs "$W/demo.costs" --frames 4 --set mode
 err 'model.quantize = "none", which is "int8" here'
 run 0 "and the head's" simulate $demo --costs "$W/demo.costs" --frames 4 --set model.quantize_head=int8
 err 'model.quantize_head = "none", which is "int8" here'
+act="pipelines/act_aloha.lua --random-weights 1 --size tiny"
+run 0 "a model without texts" profile $act --frames 4 --rounds 1 --threads 1 -o "$W/act.costs"
+! grep -q quantize_head "$W/act.costs"; ok $? "has no head that counts"
+run 0 "so no word of it is another" check $act --set nodes.act.deadline.ms=450 --costs "$W/act.costs" \
+    --set model.quantize_head=int8
+! grep -q W119 "$W/out"; ok $? "than what was measured"
 run 0 "a ring is measured" profile pipelines/demo_metaworld_token.lua --threads 1 --frames 4 --rounds 1 -o "$W/ring.costs"
 run 0 "and its keys are copied" check pipelines/demo_metaworld_token.lua --costs "$W/ring.costs" \
     --set frame.period_ms=60000 --set resources.ring.shift=device_copy

@@ -33,6 +33,12 @@ actions_of a $P --dtype f32 && actions_of b $P --dtype f32 --set model.round=bf1
 ok $? "float32 weights: nothing is rounded"
 "$T" check pipelines/demo_metaworld.lua --set model.dtype=f32 --set model.round=mixed >"$W/out" 2>&1 && grep -q "W110.*'main' has .round., which is for bf16 weights" "$W/out"
 ok $? "a file that rounds them is told so"
+"$T" run pipelines/demo_metaworld.lua --random-inputs 1 -n 1 --dtype f32 --set model.round=mixed >"$W/out" 2>"$W/err"
+grep -q "W110.*'main' has .round., which is for bf16 weights" "$W/err" && grep -q "^ --> --set:1:" "$W/err"
+ok $? "and by run, where --dtype says f32: at the option that asks for it"
+"$T" run pipelines/demo_metaworld.lua --random-inputs 1 -n 1 --dtype bf16 --set model.dtype=f32 --set model.round=mixed \
+    >"$W/out" 2>"$W/err" && ! grep -q "W110" "$W/err"
+ok $? "and not where --dtype says bf16 in place of the file's f32"
 "$T" check pipelines/demo_metaworld.lua --set model.round=mixed >"$W/out" 2>&1 && ! grep -q "W110" "$W/out"
 ok $? "and one that rounds what it may is not"
 for pipeline in pi05_aloha smolvla_so100 groot_gr1 groot_n17_libero openvla_bridge; do

@@ -173,6 +173,7 @@ void tec_add_drafts(struct tec_loader *ld);
 /* Fill the pipeline's chains; of a pipeline without errors. */
 void tec_divide_chains(struct tec_loader *ld);
 void tec_check_remember(struct tec_loader *ld, int node); /* of a remember node, else nothing */
+void tec_keep_places(struct tec_loader *ld); /* places.c: what is judged after the load */
 void tec_check_sizes(struct tec_loader *ld);
 void tec_check_superseded(struct tec_loader *ld); /* of a pipeline whose chains are made */
 void tec_check_devices(struct tec_loader *ld);    /* devices.c: `where` of models */

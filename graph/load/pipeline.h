@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "graph/load/diagnostics.h"
+#include "graph/load/lists.h"
 #include "graph/memory/importance.h"
 #include "graph/memory/loading.h"
 #include "graph/model/weights.h"
@@ -44,37 +44,11 @@ enum tec_decl_dtype {
     TEC_DECL_BF16
 };
 
-/* A name that refers to something declared. */
-struct tec_ref {
-    const char *name; /* NULL = not given */
-    int index;        /* into the array of what is referred to; -1 = not given */
-    bool prev;        /* kv = prev "ring": the state the previous frame left */
-};
-
-struct tec_refs {
-    int n;
-    struct tec_ref *item;
-};
-
-struct tec_ints {
-    int n;
-    const int *item;
-};
-
-struct tec_texts {
-    int n;
-    const char *const *item;
-};
-
-struct tec_numbers {
-    int n;
-    const double *item;
-};
-
 /* model { ... } */
 struct tec_decl_model {
     struct tec_where where, where_arch, where_weights, where_adapter; /* of it; of these fields */
-    const char *name;                                                 /* "main" unless given */
+    struct tec_decl_places places;
+    const char *name; /* "main" unless given */
     const char *arch; /* pipelines/models/<arch>.lua */
     const char *weights, *adapter;
     const char *embodiment;      /* NULL = the checkpoint's, or the only one */
@@ -99,6 +73,7 @@ enum { TEC_MAX_SESSIONS = 16 };
 
 struct tec_decl_frame {
     struct tec_where where;
+    struct tec_decl_places places;
     double period_ms;
     int clock;   /* enum tec_frame_clock */
     int overrun; /* enum tec_overrun */
@@ -111,6 +86,7 @@ enum tec_input_kind { TEC_INPUT_IMAGE, TEC_INPUT_TENSOR, TEC_INPUT_TEXT, TEC_INP
 /* image { }, tensor { }, text { }, segments { }: members of other kinds are 0. */
 struct tec_decl_input {
     struct tec_where where, where_shape; /* of the whole; of a tensor's shape, as it is now */
+    struct tec_decl_places places;
     enum tec_input_kind kind;
     const char *name;
     int h, w;              /* image: pixels, 3 channels */
@@ -135,15 +111,18 @@ enum tec_ring_shift { TEC_SHIFT_ROTATE, TEC_SHIFT_DEVICE_COPY };
 enum tec_ring_pack { TEC_PACK_PACKED, TEC_PACK_GATHER };
 enum tec_ring_change { TEC_CHANGE_FLUSH, TEC_CHANGE_KEEP };
 
-/* tiers = { ... }: bytes of each place, 0 = none. */
+/* tiers = { ... }: bytes of each place; 0: of `gpu` none, of `host` what a prompt's segments take
+ * twice over, of `disk` as many as the disk has. */
 struct tec_decl_tiers {
     struct tec_where where;
+    struct tec_decl_places places;
     int64_t gpu, host, disk;
 };
 
 struct tec_decl_resource {
     struct tec_where where,                     /* of the whole */
         where_size, where_encoder, where_store; /* of tokens or a shape; of these fields */
+    struct tec_decl_places places;
     enum tec_resource_kind kind;
     const char *name;
     int model;                            /* of the nodes that use it; -1 for buffers */
@@ -185,6 +164,7 @@ enum tec_on_miss {
 /* hard { } and soft { } */
 struct tec_decl_deadline {
     struct tec_where where, where_ms; /* of the whole; of ms, a value of --set too */
+    struct tec_decl_places places;
     enum tec_deadline_kind kind;
     double ms;
     int on_miss;       /* enum tec_on_miss */
@@ -318,19 +298,16 @@ struct tec_decl_capture {
 /* memory { }: budgets in bytes, 0 = not limited. */
 struct tec_decl_memory {
     struct tec_where where;
+    struct tec_decl_places places;
     int64_t device, host;
 };
 
 /* use { } */
 struct tec_decl_policy {
     struct tec_where where, where_name;
-    int n_places; /* of parameters */
-    const struct tec_decl_param {
-        const char *name;
-        struct tec_where where;
-    } * places;
-    const char *name;     /* built in, or a path to a .lua file */
-    const json_t *params; /* an object, or NULL */
+    struct tec_decl_places places; /* of parameters */
+    const char *name;              /* built in, or a path to a .lua file */
+    const json_t *params;          /* an object, or NULL */
 };
 
 /* guard { } */

@@ -87,5 +87,9 @@ int64_t tec_pipeline_superseded_tokens(const struct tec_pipeline *p, const struc
 struct tec_diagnostics;
 void tec_pipeline_check_policy(const struct tec_pipeline *p, const char *policy,
                                struct tec_diagnostics *d);
+/* sizes.c: what "bf16" or "f32" in place of every model's dtype (NULL: nothing is) makes of W110
+ * for `round`, which is for bf16 weights. */
+void tec_pipeline_check_dtype(const struct tec_pipeline *p, const char *dtype,
+                              struct tec_diagnostics *d);
 
 #endif

@@ -24,56 +24,6 @@ static struct tec_where where_section(const struct tec_loader *ld, const char *n
     return tec_where_thing(ld, &top);
 }
 
-/* A policy is opened by who runs the pipeline, and refuses its name or a parameter then. */
-static void keep_params(struct tec_loader *ld, const struct tec_decl_entry *use)
-{
-    struct tec_decl_policy *policy = &ld->pipeline->policy;
-    const struct tec_decl_entry *params = use ? tec_decl_value_find(use->value, "params") : NULL;
-    if (use)
-        policy->where_name = tec_where_field(ld, use, "name");
-    int n = params ? params->value->n : 0;
-    struct tec_decl_param *places = TEC_NEW(ld->arena, (size_t)n + 1, struct tec_decl_param);
-    if (!tec_loader_has(ld, places))
-        return;
-    for (int i = 0; i < n; i++) {
-        const struct tec_decl_entry *e = &params->value->entries[i];
-        if (e->key)
-            places[policy->n_places++] = (struct tec_decl_param){e->key, tec_where_value(ld, e)};
-    }
-    policy->places = places;
-}
-
-/* Keeps places of fields that the compiler judges: an overlay or --set may have written them, not
- * the base file. */
-static void keep_places(struct tec_loader *ld)
-{
-    struct tec_pipeline *p = ld->pipeline;
-    struct tec_decl_model *models = ld->lists[TEC_MODELS];
-    struct tec_decl_input *inputs = ld->lists[TEC_INPUTS];
-    struct tec_decl_resource *resources = ld->lists[TEC_RESOURCES];
-    struct tec_decl_node *nodes = ld->lists[TEC_NODES];
-    for (int i = 0; i < p->n_models; i++) {
-        models[i].where_arch = tec_where_field(ld, &ld->models[i], "arch");
-        models[i].where_weights = tec_where_field(ld, &ld->models[i], "weights");
-        models[i].where_adapter = tec_where_field(ld, &ld->models[i], "adapter");
-    }
-    for (int i = 0; i < p->n_inputs; i++)
-        inputs[i].where_shape = tec_where_field(ld, &ld->inputs[i], "shape");
-    for (int i = 0; i < p->n_resources; i++) {
-        bool buffer = p->resources[i].kind == TEC_RESOURCE_BUFFER;
-        resources[i].where_size =
-            tec_where_field(ld, &ld->resources[i], buffer ? "shape" : "tokens");
-        resources[i].where_encoder = tec_where_field(ld, &ld->resources[i], "encoder");
-        resources[i].where_store = tec_where_field(ld, &ld->resources[i], "store");
-    }
-    for (int i = 0; i < p->n_nodes; i++) {
-        nodes[i].where_template = tec_where_field(ld, &ld->nodes[i], "template");
-        nodes[i].where_steps = tec_where_field(ld, &ld->nodes[i], "steps");
-    }
-    keep_params(ld, section(ld, "policy"));
-    p->guard.where_fallback = tec_where_field(ld, section(ld, "guard"), "fallback");
-}
-
 /* Robots' times are given in seconds elsewhere; no frame is shorter than a millisecond. */
 static void check_unit(struct tec_loader *ld, double ms, struct tec_where where)
 {
@@ -101,17 +51,40 @@ static void check_shares(struct tec_loader *ld)
     }
 }
 
+static bool rounds_bf16(const struct tec_decl_model *m)
+{
+    return m->round != TEC_ROUND_NONE && m->round != TEC_ROUND_INT8;
+}
+
+static void say_unrounded(struct tec_diagnostics *d, const struct tec_decl_model *m)
+{
+    tec_diagnostics_add(d, TEC_W110, tec_decl_place(&m->places, "round", m->where),
+                        "model '%s' has `round`, which is for bf16 weights: with dtype = \"f32\" "
+                        "nothing is rounded",
+                        shown(m->name));
+}
+
+void tec_pipeline_check_dtype(const struct tec_pipeline *p, const char *dtype,
+                              struct tec_diagnostics *d)
+{
+    bool f32 = dtype && strcmp(dtype, "f32") == 0;
+    for (int i = 0; dtype && i < p->n_models; i++) {
+        const struct tec_decl_model *m = &p->models[i];
+        bool own = m->dtype == TEC_DECL_F32;
+        if (rounds_bf16(m) && f32 && !own)
+            say_unrounded(d, m);
+        else if (rounds_bf16(m) && !f32 && own)
+            tec_diagnostics_take_back(d, TEC_W110, tec_decl_place(&m->places, "round", m->where));
+    }
+}
+
 /* Values that this release has no use for. */
 static void check_followed(struct tec_loader *ld)
 {
     const struct tec_pipeline *p = ld->pipeline;
     for (int i = 0; i < p->n_models; i++)
-        if (p->models[i].dtype == TEC_DECL_F32 && p->models[i].round != TEC_ROUND_NONE &&
-            p->models[i].round != TEC_ROUND_INT8)
-            tec_diagnostics_add(ld->d, TEC_W110, tec_where_field(ld, &ld->models[i], "round"),
-                                "model '%s' has `round`, which is for bf16 weights: with dtype = "
-                                "\"f32\" nothing is rounded",
-                                shown(p->models[i].name));
+        if (p->models[i].dtype == TEC_DECL_F32 && rounds_bf16(&p->models[i]))
+            say_unrounded(ld->d, &p->models[i]);
     for (int i = 0; i < p->n_partitions; i++)
         if (p->partitions[i].priority != TEC_PRIORITY_NORMAL)
             tec_diagnostics_add(ld->d, TEC_W110,
@@ -397,7 +370,7 @@ static void check_padding(struct tec_loader *ld)
 
 void tec_check_sizes(struct tec_loader *ld)
 {
-    keep_places(ld);
+    tec_keep_places(ld);
     for (int i = 0; i < ld->pipeline->n_nodes; i++) {
         check_deadline(ld, i);
         check_given(ld, i);

@@ -25,7 +25,7 @@ static bool has_param(const struct tec_policy *policy, const char *name)
 
 /* One that the policy does not take, which --set may have named in place of the one it is of. */
 static void refuse_param(struct tec_diagnostics *d, const struct tec_pipeline *pipeline,
-                         const struct tec_policy *policy, const struct tec_decl_param *param,
+                         const struct tec_policy *policy, const struct tec_decl_place *param,
                          const char *message)
 {
     bool unknown = !has_param(policy, param->name);
@@ -51,8 +51,8 @@ static bool refuse_params(struct tec_invocation *call, const struct tec_pipeline
     if (tec_open_policy(&policy, &bare, NULL, call->root, topology, NULL, 0, call->heap, &why) !=
         TEC_OK)
         return false;
-    for (int i = 0; policy && i < pipeline->policy.n_places; i++) {
-        const struct tec_decl_param *param = &pipeline->policy.places[i];
+    for (int i = 0; policy && i < pipeline->policy.places.n; i++) {
+        const struct tec_decl_place *param = &pipeline->policy.places.item[i];
         const json_t *value = json_object_get(pipeline->policy.params, param->name);
         double number = json_is_number(value) ? json_number_value(value) : (double)NAN;
         enum tec_status status = tec_policy_set_param(policy, param->name, number, &why);

@@ -6,6 +6,7 @@
 #include "graph/load/pipeline_texts.h"
 #include "graph/load/source.h"
 #include "tools/api/topology.h"
+#include "tools/cli/check_budget.h"
 #include "tools/cli/check_encoders.h"
 #include "tools/cli/check_policies.h"
 #include "tools/cli/expect.h"
@@ -212,36 +213,6 @@ static void say_ok(struct tec_invocation *call, const char *path, const struct t
     tec_frame_ring_text(p, plan->known ? &plan->measured : NULL, call->out);
 }
 
-static void check_host(struct tec_diagnostics *d, const struct tec_pipeline *p,
-                       const struct tec_measured *m)
-{
-    char need[24], staging[24], kept[24], captures[24], budget[24];
-    if (!p->memory.host || m->host <= p->memory.host)
-        return;
-    tec_diagnostics_add(d, TEC_E040, p->memory.where.file ? p->memory.where : p->where,
-                        "host memory needs %s (keys and values on their way to prompts %s, kept "
-                        "in tiers.host %s, captures %s), budget is %s",
-                        tec_byte_text(need, m->host), tec_byte_text(staging, m->memory.staging),
-                        tec_byte_text(kept, m->memory.kept),
-                        tec_byte_text(captures, m->bytes.captures),
-                        tec_byte_text(budget, p->memory.host));
-}
-
-static void check_budget(struct tec_diagnostics *d, const struct tec_pipeline *p,
-                         const struct tec_byte_plan *bytes)
-{
-    char need[24], weights[24], rest[24], budget[24];
-    if (!p->memory.device || bytes->total <= p->memory.device)
-        return;
-    struct tec_diagnostic *entry = tec_diagnostics_add(
-        d, TEC_E040, p->memory.where.file ? p->memory.where : p->where,
-        "static plan needs %s (weights %s + resources %s), budget is %s",
-        tec_byte_text(need, bytes->total), tec_byte_text(weights, bytes->weights),
-        tec_byte_text(rest, bytes->total - bytes->weights),
-        tec_byte_text(budget, p->memory.device));
-    tec_diagnostics_help(d, entry, "tectum graph --compiled -T text shows what takes it");
-}
-
 /* Put the measured sizes into a sentence. */
 static void say_plan(struct plan_text *plan, struct tec_invocation *call,
                      const struct tec_pipeline *pipeline, enum tec_measured_by by)
@@ -338,8 +309,7 @@ static enum tec_status check_plan(struct tec_invocation *call, const struct tec_
 {
     enum tec_status status = measure(call, pipeline, d, plan, err);
     if (status == TEC_OK && plan->known) {
-        check_budget(d, pipeline, &plan->measured.bytes);
-        check_host(d, pipeline, &plan->measured);
+        tec_cli_check_budget(d, pipeline, &plan->measured);
     }
     return status;
 }

@@ -19,8 +19,10 @@ static enum tec_status load(struct tec_opened *out, const char *path, bool warns
     struct tec_diagnostics d;
     tec_diagnostics_init(&d, out->call->heap);
     enum tec_status status = tec_cli_load_pipeline(&out->pipeline, out->call, path, &d, err);
-    if (status == TEC_OK && warns)
+    if (status == TEC_OK && warns) {
         tec_pipeline_check_policy(out->pipeline, out->call->shared.policy, &d);
+        tec_pipeline_check_dtype(out->pipeline, out->more.dtype, &d);
+    }
     if (status != TEC_OK ? d.n_errors > 0 : warns)
         tec_diagnostics_print(&d, TEC_PRINT_TEXT, stderr);
     tec_diagnostics_finish(&d);

@@ -56,7 +56,7 @@ static void report(const struct tec_engine *e, const struct tec_decl_model *m,
 {
     struct tec_diagnostics *d = e->options.found;
     if (d)
-        tec_diagnostics_add(d, TEC_W109, m->where,
+        tec_diagnostics_add(d, TEC_W109, tec_decl_place(&m->places, "where", m->where),
                             "'%s' goes to %s, not to the first of '%.80s': %.160s", m->name,
                             used->kind, m->device, why->message);
 }

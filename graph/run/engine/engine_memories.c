@@ -16,7 +16,8 @@ static void report_unused(const struct tec_engine *e, int chain)
         const struct tec_decl_resource *r = &p->resources[node->from.index];
         const char *why = tec_memory_tier_unused(p, node, e->chains[chain].plan);
         if (why)
-            tec_diagnostics_add(e->options.found, TEC_W110, r->tiers.where,
+            tec_diagnostics_add(e->options.found, TEC_W110,
+                                tec_decl_place(&r->tiers.places, "gpu", r->tiers.where),
                                 "memory '%s': tiers.gpu keeps nothing: %s", r->name, why);
     }
 }

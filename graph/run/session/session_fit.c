@@ -197,13 +197,15 @@ static void check_sizes(const struct fit *f, const struct tec_decl_input *in)
         size = tec_model_picture(m, slot);
     bool refused = f->robot->resize == TEC_RESIZE_NONE && tec_model_asks(m);
     if (f->options->full && (in->h != size.h || in->w != size.w))
-        tec_diagnostics_add(f->found, refused ? TEC_E060 : TEC_W110, in->where,
+        tec_diagnostics_add(f->found, refused ? TEC_E060 : TEC_W110,
+                            tec_decl_place(&in->places, in->h != size.h ? "h" : "w", in->where),
                             "input '%s' is %d x %d, model '%s' sees pictures of %d x %d: %s",
                             in->name, in->w, in->h, m->name, size.w, size.h,
                             refused ? "others are refused" : "they are made so");
     for (int i = 0; in->optional && i < f->robot->n_cameras; i++)
         if (is_camera(in, &f->robot->cameras[i]) && !f->robot->cameras[i].optional)
-            tec_diagnostics_add(f->found, TEC_W110, in->where,
+            tec_diagnostics_add(f->found, TEC_W110,
+                                tec_decl_place(&in->places, "optional", in->where),
                                 "input '%s' is optional, but %s needs it: a request without it is "
                                 "refused",
                                 in->name, f->robot->called);
@@ -225,13 +227,14 @@ static void check_rate(const struct fit *f)
 {
     const struct tec_decl_node *actor = actor_of(f);
     int rows = f->robot->execute ? f->robot->execute : f->options->model->flow.horizon;
-    double rate = f->robot->rate_hz, period = f->pipeline->frame.period_ms;
+    const struct tec_decl_frame *frame = &f->pipeline->frame;
+    double rate = f->robot->rate_hz, period = frame->period_ms;
     if (actor && rate > 0.0 && rows > 0 && rows * 1000.0 / rate < period - 0.5)
-        tec_diagnostics_add(f->found, TEC_W111, f->pipeline->frame.where,
-                            "%s executes %d action%s at %g Hz in %g ms, the next observation is "
-                            "due after %g ms",
-                            f->robot->called, rows, rows == 1 ? "" : "s", rate,
-                            rows * 1000.0 / rate, period);
+        tec_diagnostics_add(
+            f->found, TEC_W111, tec_decl_place(&frame->places, "period_ms", frame->where),
+            "%s executes %d action%s at %g Hz in %g ms, the next observation is "
+            "due after %g ms",
+            f->robot->called, rows, rows == 1 ? "" : "s", rate, rows * 1000.0 / rate, period);
 }
 
 /* Between two chunks of a node that does not run in every frame the robot carries out the first. */
@@ -274,10 +277,12 @@ static void check_hold(const struct fit *f)
     if (!actor || actor->deadline.kind != TEC_DEADLINE_HARD || !f->robot->relative ||
         !tec_session_repeats(&actor->deadline) || actor->deadline.limit > 0)
         return;
-    struct tec_diagnostic *d = tec_diagnostics_add(f->found, TEC_W108, actor->deadline.where,
-                                                   "commands of %s are changes: '%s' repeats them "
-                                                   "when it is late, and the robot goes on moving",
-                                                   f->robot->called, actor->name);
+    const struct tec_decl_deadline *due = &actor->deadline;
+    struct tec_diagnostic *d =
+        tec_diagnostics_add(f->found, TEC_W108, tec_decl_place(&due->places, "on_miss", due->where),
+                            "commands of %s are changes: '%s' repeats them when it is late, and "
+                            "the robot goes on moving",
+                            f->robot->called, actor->name);
     tec_diagnostics_help(f->found, d,
                          "it stops after 3 misses in a row; say so with limit = 3, or how many, or "
                          "on_miss = \"zeros\" or \"decay\"");
