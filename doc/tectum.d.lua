@@ -234,9 +234,9 @@ function kv.segments(t) end
 
 ---Bytes of each place of a memory; written as a plain table.
 ---@class tectum.tiers
----@field gpu? string|integer on the device, where it does not read host memory (W110); default 0
----@field host? string|integer in host memory; default 0
----@field disk? string|integer in files; default 0
+---@field gpu? string|integer on the device, where it does not read host memory (W110); 0: none; default 0
+---@field host? string|integer in host memory; 0: twice what the segments of a prompt take, of each robot; default 0
+---@field disk? string|integer in the files of `store`; 0: as many as the disk has; default 0
 
 ---@param t tectum.tiers
 ---@return tectum.tiers

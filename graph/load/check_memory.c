@@ -1,5 +1,5 @@
 /* check_memory.c - where a memory is: a store is a path as it stands, a server has an address that
- * is understood. */
+ * is understood; and that a segment has room in a prompt. */
 #include "graph/load/loader.h"
 #include "graph/load/pipeline_texts.h"
 #include "graph/memory/remote.h"
@@ -123,11 +123,31 @@ static void check_after(struct tec_loader *ld, int i)
                          "leave it out, or name another memory_load, which then stands before it");
 }
 
+/* A segment that no prompt has room for would never be in one. */
+static void check_length(struct tec_loader *ld, const struct tec_decl_node *n)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    int input = n->kind == TEC_DECL_MEMORY_LOAD && n->reads.n ? n->reads.item[0].index : -1;
+    int from = input >= 0 ? n->from.index : -1;
+    if (from < 0 || p->resources[from].kind != TEC_RESOURCE_SEGMENTS ||
+        p->inputs[input].tokens_each <= p->resources[from].tokens)
+        return;
+    struct tec_diagnostic *d = tec_diagnostics_add(
+        ld->d, TEC_E011, tec_where_field(ld, &ld->inputs[input], "tokens_each"),
+        "a segment of '%s' has up to %d tokens, all of '%s' in a prompt together %d",
+        p->inputs[input].name ? p->inputs[input].name : "?", p->inputs[input].tokens_each,
+        p->resources[from].name ? p->resources[from].name : "?", p->resources[from].tokens);
+    tec_diagnostics_also(ld->d, d, tec_where_field(ld, &ld->resources[from], "tokens"),
+                         "tokens of all segments in use together");
+}
+
 void tec_check_memory(struct tec_loader *ld)
 {
     const struct tec_pipeline *p = ld->pipeline;
-    for (int i = 0; i < p->n_nodes; i++)
+    for (int i = 0; i < p->n_nodes; i++) {
         check_after(ld, i);
+        check_length(ld, &p->nodes[i]);
+    }
     for (int i = 0; i < p->n_resources; i++) {
         const struct tec_remote_options options = {.address = p->resources[i].remote};
         const char *store = p->resources[i].store, *wrong = store ? wrong_store(store) : NULL;

@@ -231,6 +231,10 @@ bool tec_log_other_rules(const struct tec_log *log);
 enum tec_status tec_log_look(const char *path, struct tec_log_key *key, uint32_t *format,
                              struct tec_error *err);
 
+/* Whether a file is at the path, or could be made there as tec_log_open makes it: nothing is
+ * opened or made. TEC_IO, TEC_INVALID: the path is too long. */
+enum tec_status tec_log_place(const char *path, struct tec_error *err);
+
 int64_t tec_log_bytes(const struct tec_log *log);  /* of the file */
 bool tec_log_read_only(const struct tec_log *log); /* after a sync that failed */
 bool tec_log_fails(const struct tec_log *log);     /* so it is, or the newest write failed */

@@ -168,6 +168,35 @@ static bool is_below(const char *path)
     return false;
 }
 
+/* A folder that is not there and is not made. */
+static enum tec_status no_folder(const char *path, const char *folder, struct tec_error *err)
+{
+    return tec_fail(err, TEC_IO,
+                    "%s: there is no folder %s; only folders below the current one are made", path,
+                    folder);
+}
+
+enum tec_status tec_log_place(const char *path, struct tec_error *err)
+{
+    char folder[PATH_MAX];
+    struct stat there;
+    if (strlen(path) + sizeof ".new" > PATH_MAX)
+        return tec_fail(err, TEC_INVALID, "store file: the path is too long");
+    for (const char *slash = *path ? strchr(path + 1, '/') : NULL; slash;
+         slash = strchr(slash + 1, '/')) {
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+        if (is_folder(folder))
+            continue;
+        if (access(folder, F_OK) == 0)
+            return tec_fail(err, TEC_IO, "%s: %s is no folder", path, folder);
+        return is_below(path) ? TEC_OK : no_folder(path, folder, err);
+    }
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return tec_fail(err, TEC_IO, "%s: is %s, a store is a file", path,
+                        S_ISDIR(there.st_mode) ? "a folder" : "no file");
+    return TEC_OK;
+}
+
 /* The folders that the file is to lie in, where they are not there yet; each is durable. */
 static enum tec_status make_folders(const char *path, const struct tec_log_visitor *visitor,
                                     struct tec_error *err)
@@ -180,10 +209,7 @@ static enum tec_status make_folders(const char *path, const struct tec_log_visit
         if (is_folder(folder))
             continue;
         if (!is_below(path) && access(folder, F_OK) != 0 && errno == ENOENT)
-            return tec_fail(err, TEC_IO,
-                            "%s: there is no folder %s; only folders below the current one are "
-                            "made",
-                            path, folder);
+            return no_folder(path, folder, err);
         int why = mkdir(folder, 0777) == 0 ? 0 : errno;
         if (why == EEXIST && is_folder(folder)) /* another program's */
             continue;

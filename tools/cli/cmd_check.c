@@ -7,7 +7,7 @@
 #include "graph/load/source.h"
 #include "tools/api/topology.h"
 #include "tools/cli/check_budget.h"
-#include "tools/cli/check_encoders.h"
+#include "tools/cli/check_memories.h"
 #include "tools/cli/check_policies.h"
 #include "tools/cli/expect.h"
 #include "tools/cli/open_pipeline.h"
@@ -339,7 +339,7 @@ static enum tec_status check_pipeline(struct tec_invocation *call, const char *p
     const struct tec_cost_table *costs = NULL;
     status = tec_cli_check_policies(call, pipeline, d, err);
     if (status == TEC_OK)
-        status = tec_cli_check_encoders(call, pipeline, d, err);
+        status = tec_cli_check_memories(call, pipeline, d, err);
     if (status == TEC_OK)
         status = check_plan(call, pipeline, d, &plan, err);
     if (status == TEC_OK)

@@ -14,11 +14,12 @@ static void report_unused(const struct tec_engine *e, int chain)
     for (int i = 0; i < n && e->options.found; i++) {
         const struct tec_decl_node *node = &p->nodes[nodes[i]];
         const struct tec_decl_resource *r = &p->resources[node->from.index];
-        const char *why = tec_memory_tier_unused(p, node, e->chains[chain].plan);
-        if (why)
-            tec_diagnostics_add(e->options.found, TEC_W110,
-                                tec_decl_place(&r->tiers.places, "gpu", r->tiers.where),
-                                "memory '%s': tiers.gpu keeps nothing: %s", r->name, why);
+        struct tec_memory_unused u;
+        for (int k = 0; k < TEC_MEMORY_PLACES; k++)
+            if (tec_memory_unused(&u, p, node, e->chains[chain].plan, k))
+                tec_diagnostics_add(e->options.found, u.refuses ? TEC_E011 : TEC_W110, u.where,
+                                    "memory '%s': tiers.%s %s: %s", r->name, u.field,
+                                    u.refuses ? "holds no text" : "keeps nothing", u.why);
     }
 }
 

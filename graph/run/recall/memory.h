@@ -79,10 +79,17 @@ struct tec_memory_bytes {
 struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *pipeline, int chain,
                                            const struct tec_plan *plan);
 
-/* Why nothing of a memory_load node's stays in the bytes that tiers.gpu declares; NULL: something
- * does, or there are none. */
-const char *tec_memory_tier_unused(const struct tec_pipeline *pipeline,
-                                   const struct tec_decl_node *node, const struct tec_plan *plan);
+/* Bytes of `tiers` that nothing of a memory_load node's can stay in. */
+struct tec_memory_unused {
+    const char *field;
+    struct tec_where where; /* of the field */
+    bool refuses;           /* not even a text: every change fails */
+    char why[120];
+};
+enum { TEC_MEMORY_PLACES = 3 }; /* that tiers has fields of */
+/* Of field number `place`; false: something can, or there are none. */
+bool tec_memory_unused(struct tec_memory_unused *out, const struct tec_pipeline *pipeline,
+                       const struct tec_decl_node *node, const struct tec_plan *plan, int place);
 
 /* The memory_load nodes of a chain (-1: of all), in the order of prompts: how many, and their
  * indices. */

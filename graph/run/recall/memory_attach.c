@@ -1,6 +1,7 @@
 /* memory_attach.c - a memory gets its plan: everything that frames use of it is taken here. */
 #include "graph/run/recall/memory_own.h"
 
+#include "base/byte_text.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -59,14 +60,64 @@ static int places_of(const struct tec_pipeline *p, const struct tec_decl_node *n
     return n < MOST ? (int)n : MOST;
 }
 
-const char *tec_memory_tier_unused(const struct tec_pipeline *p, const struct tec_decl_node *node,
-                                   const struct tec_plan *plan)
+/* What a file has at least with one text, and with its keys and values. */
+static int64_t file_least(const struct tec_decl_resource *r, const struct tec_decl_input *in,
+                          const struct tec_kv_shape *s, bool keeps)
 {
-    if (!p->resources[node->from.index].tiers.gpu || places_of(p, node, plan))
-        return NULL;
-    return tec_device_reads_host(plan->device)
-               ? "this device reads keys and values in host memory as they lie"
-               : "not one segment of tokens_each has room in it";
+    const struct tec_log_key key = {.layers = (uint32_t)s->layers,
+                                    .row_bytes = (uint32_t)tec_kv_row_bytes(s),
+                                    .dim = r->encoder ? 0 : TEC_WORDS_DIM};
+    const struct tec_log_record text = {.type = TEC_LOG_PUT},
+                                kv = {.type = TEC_LOG_KV, .tokens = (uint32_t)in->tokens_each};
+    int64_t least = TEC_LOG_HEADER + tec_log_record_bytes(&key, &text);
+    return keeps ? least + tec_log_record_bytes(&key, &kv) : least;
+}
+
+/* Bytes of a field of tiers, in equal parts, and what one segment takes there at least. */
+struct tier_bytes {
+    const char *field;
+    int64_t bytes, least;
+    int parts;
+};
+
+static bool is_small(struct tec_memory_unused *out, const struct tec_decl_resource *r,
+                     const struct tier_bytes *of)
+{
+    char needed[24], has[24];
+    int64_t part = of->bytes / of->parts;
+    out->field = of->field;
+    out->where = tec_decl_place(&r->tiers.places, of->field, r->tiers.where);
+    snprintf(out->why, sizeof out->why, "a segment of tokens_each takes %s; %s %s",
+             tec_byte_text(needed, of->least), of->parts > 1 ? "each part has" : "it has",
+             tec_byte_text(has, part));
+    return of->bytes > 0 && part < of->least;
+}
+
+bool tec_memory_unused(struct tec_memory_unused *out, const struct tec_pipeline *p,
+                       const struct tec_decl_node *node, const struct tec_plan *plan, int place)
+{
+    const struct tec_decl_resource *r = &p->resources[node->from.index];
+    const struct tec_decl_input *in = &p->inputs[node->reads.item[0].index];
+    const struct tec_kv_shape *s = &plan->space.shape;
+    int64_t piece = (int64_t)tec_memory_tier_bytes(s->layers, piece_most(in, tec_kv_row_bytes(s)));
+    int shares = tec_memory_shares(p, node), all = shares * p->frame.sessions;
+    const struct tier_bytes tiers[TEC_MEMORY_PLACES] = {
+        {"gpu", r->tiers.gpu, piece, shares},
+        {"host", r->tiers.host, piece, all},
+        {"disk", r->store ? r->tiers.disk : 0, file_least(r, in, s, true), all}};
+    const struct tier_bytes *of = &tiers[place];
+    bool small = is_small(out, r, of);
+    int64_t text = file_least(r, in, s, false);
+    char least[24], has[24];
+    out->refuses = place == 2 && small && of->bytes / of->parts < text;
+    if (out->refuses)
+        snprintf(out->why, sizeof out->why, "a file with one takes %s at least; it has %s",
+                 tec_byte_text(least, text), tec_byte_text(has, of->bytes / of->parts));
+    if (place > 0 || !of->bytes || !tec_device_reads_host(plan->device))
+        return small;
+    snprintf(out->why, sizeof out->why, "%s",
+             "this device reads keys and values in host memory as they lie");
+    return true;
 }
 
 /* K, or V, of all segments that a launch computes, where the host cannot read the device's. */
@@ -210,12 +261,16 @@ static enum tec_status take(struct tec_memory *m, struct tec_plan *plan, struct 
 /* No trouble, but told as such a line is. */
 static void tell_unused(const struct tec_memory *m, const struct tec_plan *plan)
 {
-    const char *why = tec_memory_tier_unused(m->options.pipeline, m->node, plan);
+    struct tec_memory_unused u;
     char line[TEC_MEMORY_TEXT];
-    snprintf(line, sizeof line, "memory '%.64s': tiers.gpu keeps nothing: %.100s", m->name,
-             why ? why : "");
-    if (why && m->options.trouble)
-        m->options.trouble(m->options.user, line);
+    for (int k = 0; k < TEC_MEMORY_PLACES; k++) {
+        if (!tec_memory_unused(&u, m->options.pipeline, m->node, plan, k))
+            continue;
+        snprintf(line, sizeof line, "memory '%.64s': tiers.%s %s: %s", m->name, u.field,
+                 u.refuses ? "holds no text" : "keeps nothing", u.why);
+        if (m->options.trouble)
+            m->options.trouble(m->options.user, line);
+    }
 }
 
 enum tec_status tec_memory_take(struct tec_memory_shared *s, struct tec_plan *plan,

@@ -1,8 +1,11 @@
-/* check_encoders.c - opens the sentence encoders that a pipeline's memories name; says where one is
- * wrong. */
-#include "tools/cli/check_encoders.h"
+/* check_memories.c - opens the sentence encoders that a pipeline's memories name, and looks at
+ * where their files are to be; says where one is wrong. */
+#include "tools/cli/check_memories.h"
 
+#include "graph/memory/log.h"
 #include "graph/run/recall/memory.h"
+
+#include <string.h>
 
 static enum tec_status check_encoder(struct tec_invocation *call, const struct tec_decl_resource *r,
                                      struct tec_diagnostics *d, struct tec_error *err)
@@ -23,7 +26,20 @@ static enum tec_status check_encoder(struct tec_invocation *call, const struct t
     return TEC_OK;
 }
 
-enum tec_status tec_cli_check_encoders(struct tec_invocation *call, const struct tec_pipeline *p,
+/* That its file can be where it is to be: a run would find out after the weights are read. */
+static void check_store(const struct tec_decl_resource *r, struct tec_diagnostics *d)
+{
+    struct tec_error mine = {0};
+    if (tec_log_place(r->store, &mine) == TEC_OK)
+        return;
+    struct tec_diagnostic *entry =
+        tec_diagnostics_add(d, TEC_E011, r->where_store.file ? r->where_store : r->where,
+                            "memory '%s': %s", r->name, mine.message);
+    if (entry)
+        entry->secret = strchr(r->store, '@') != NULL;
+}
+
+enum tec_status tec_cli_check_memories(struct tec_invocation *call, const struct tec_pipeline *p,
                                        struct tec_diagnostics *d, struct tec_error *err)
 {
     for (int i = 0; i < p->n_resources; i++) {
@@ -31,6 +47,8 @@ enum tec_status tec_cli_check_encoders(struct tec_invocation *call, const struct
         for (int n = 0; n < p->n_nodes; n++)
             loaded |= p->nodes[n].kind == TEC_DECL_MEMORY_LOAD && !p->nodes[n].culled &&
                       p->nodes[n].from.index == i;
+        if (loaded && p->resources[i].store)
+            check_store(&p->resources[i], d);
         if (!loaded || !p->resources[i].encoder)
             continue;
         TEC_TRY(tec_cli_need_root(call, err));

@@ -1,0 +1,65 @@
+#!/bin/sh
+# memory_check.t - what `check` says of a memory before a run finds out: tiers without room, places of its store, segments
+# without room in a prompt, each at the field or option that says so.
+# usage: tests/memory_check.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
+. "$(dirname "$0")/opening.sh"
+P=pipelines/demo_memory.lua
+
+# judge STATUS OPTION...: check the pipeline with settings, into $W/out.
+judge() {
+    status=$1
+    shift
+    "$T" check --device cpu --set "resources.mem.store=$W/m" "$@" "$P" >"$W/out" 2>&1
+    test $? -eq "$status"
+}
+says() { grep -q -e "$1" "$W/out"; }
+# finds CODE TEXT LINE:COLUMN: one finding, at that option.
+finds() { says "\[$1\]: $2" && says "^ --> --set:$3\$" && test "$(grep -c '\[[EW][0-9]*\]' "$W/out")" -eq 1; }
+
+judge 0 && ! says W110
+ok $? "tiers with room: nothing is said"
+judge 0 --set resources.mem.tiers.disk=8KiB &&
+    finds W110 "memory 'mem': tiers.disk keeps nothing: a segment of tokens_each takes 29.6 KiB; it has 8.00 KiB" 2:26
+ok $? "a file without room for the keys of one segment, at the option"
+judge 0 --set resources.mem.tiers.disk=29.7KiB && ! says W110
+ok $? "and one that has it"
+judge 1 --set resources.mem.tiers.disk=1KiB && finds E011 "memory 'mem': tiers.disk holds no text: " 2:26
+ok $? "a file without room for a text is an error"
+judge 0 --set resources.mem.tiers.disk=0 && ! says 'W110\|E011'
+ok $? "0 is no bound"
+judge 0 --set resources.mem.tiers.host=1KiB &&
+    finds W110 "memory 'mem': tiers.host keeps nothing: a segment of tokens_each takes 24.4 KiB; it has 1.00 KiB" 2:26
+ok $? "RAM without room for one"
+judge 0 --set resources.mem.tiers.host=64KiB --set frame.sessions=4 && says "tiers.host keeps nothing: .*each part has 16.0 KiB"
+ok $? "or for one of each robot"
+judge 0 --set resources.mem.tiers.gpu=1GiB && finds W110 "memory 'mem': tiers.gpu keeps nothing: this device reads" 2:25
+ok $? "a tier on a GPU, on a CPU, at the option"
+sed 's/host = "64MiB"/host = "1KiB"/' $P >"$W/p.lua"
+"$T" check --device cpu "$W/p.lua" >"$W/out" 2>&1 && says "tiers.host keeps nothing" && says "^  --> $W/p.lua:24:36"
+ok $? "in a file at its field"
+
+"$T" run --set "resources.mem.store=$W/full" --set resources.mem.tiers.disk=1KiB "$P" --frames 1 --input goal=find:cup \
+    --input 'memory={"put": {"a": "the cup is red"}}' >"$W/out" 2>&1
+[ $? -eq 4 ] && says "it would have 4[0-9]* bytes with [0-9]* more; it may have 1024"
+ok $? "run says what the file would have and what it may have"
+
+mkdir "$W/folder" && : >"$W/file"
+"$T" check --set "resources.mem.store=$W/folder" $P >"$W/out" 2>&1
+[ $? -eq 1 ] && finds E011 "memory 'mem': $W/folder: is a folder, a store is a file" 1:21
+ok $? "a store that is a folder"
+"$T" check --set "resources.mem.store=$W/no/m" $P >"$W/out" 2>&1
+[ $? -eq 1 ] && finds E011 "memory 'mem': $W/no/m: there is no folder $W/no; only folders below the current one are made" 1:21
+ok $? "a store whose folder is not there"
+"$T" check --set "resources.mem.store=$W/file/m" $P >"$W/out" 2>&1
+[ $? -eq 1 ] && finds E011 "memory 'mem': $W/file/m: $W/file is no folder" 1:21
+ok $? "a store below a file"
+(cd "$W" && "$T" check --root "$root" --set resources.mem.store=new/er/m "$root/$P") >"$W/out" 2>&1 && [ ! -e "$W/new" ]
+ok $? "folders below the current one are made by run, not by check"
+
+judge 1 --set inputs.memory.tokens_each=161 &&
+    finds E011 "a segment of 'memory' has up to 161 tokens, all of 'mem' in a prompt together 160" 2:27
+ok $? "a segment that is longer than all of a prompt"
+judge 0 --set inputs.memory.tokens_each=160
+ok $? "and one that is as long"
+echo "1..$n"
+exit $failed
