@@ -1,6 +1,6 @@
 #!/bin/sh
 # memory_check.t - what `check` says of a memory before a run finds out: tiers without room, places of its store, segments
-# without room in a prompt, each at the field or option that says so.
+# without room in a prompt, each at the field or option that says so; and what `inspect` lists of a store.
 # usage: tests/memory_check.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
 . "$(dirname "$0")/opening.sh"
 P=pipelines/demo_memory.lua
@@ -61,5 +61,32 @@ judge 1 --set inputs.memory.tokens_each=161 &&
 ok $? "a segment that is longer than all of a prompt"
 judge 0 --set inputs.memory.tokens_each=160
 ok $? "and one that is as long"
+
+"$T" run --set "resources.mem.store=$W/m" "$P" --frames 1 --input goal=find:cup --input 'memory={"put": {"b": "gone"}}' >"$W/out" 2>&1
+"$T" run --set "resources.mem.store=$W/m" "$P" --frames 1 --input goal=find:cup --input \
+    'memory={"put": {"a": "the cup\nis red", "b": "the fork"}, "remove": []}' >"$W/out" 2>&1
+"$T" run --set "resources.mem.store=$W/m" "$P" --frames 1 --input goal=find:cup --input \
+    'memory={"put": {"c": "gone again"}}' >"$W/out" 2>&1
+"$T" run --set "resources.mem.store=$W/m" "$P" --frames 1 --input goal=find:cup --input 'memory={"remove": ["c"]}' >"$W/out" 2>&1
+"$T" inspect "$W/m" >"$W/out" 2>"$W/err" && says '^texts      2$' && says '^  a, [0-9]* tokens: the cup\\nis red$' &&
+    says '^  b, [0-9]* tokens: the fork$' && ! says gone
+ok $? "inspect lists a store's texts as they are, a line each"
+"$T" inspect --format json "$W/m" >"$W/out" 2>"$W/err" && python3 -S - "$W/out" <<'END'
+import json, sys
+r = json.load(open(sys.argv[1]))
+texts = sorted((t["id"], t["text"]) for t in r["texts"])
+assert texts == [("a", "the cup\nis red"), ("b", "the fork")] and r["damaged"] == 0, r
+assert all(0 < t["tokens"] <= 16 for t in r["texts"]) and r["layout"] == "memory" and r["encoder"], r
+END
+ok $? "and as JSON, whole"
+python3 -S - "$W/m" <<'END'
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+at = data.rindex(b"the fork")
+data[at] ^= 1
+open(sys.argv[1], "wb").write(data)
+END
+"$T" inspect "$W/m" >"$W/out" 2>"$W/err" && says '^damaged    [1-9]' && ! says 'uhe fork'
+ok $? "a damaged text is none, and is counted"
 echo "1..$n"
 exit $failed

@@ -132,7 +132,7 @@ static enum tec_status inspect(struct tec_invocation *call, json_t *report, cons
     if (kind == TEC_PATH_TOKENIZER || (kind == TEC_PATH_UNKNOWN && is_vocabulary(path)))
         return tec_inspect_tokenizer_alone(report, path, call->heap, err);
     if (kind == TEC_PATH_MEMORY)
-        return tec_inspect_memory(report, path, err);
+        return tec_inspect_memory(report, path, call->heap, call->arena, err);
     return tec_expect(path, "a checkpoint, tokenizer or safetensors file", err);
 }
 
@@ -157,9 +157,9 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 const struct tec_command tec_command_inspect = {
     .usage = "inspect [options] PATH",
     .about = "PATH is a checkpoint (openpi, lerobot or hf layout), a sentence encoder, a\n"
-             ".safetensors file, a tokenizer or a memory's store. Only headers are read. The hash "
-             "covers headers and "
-             "sizes.\n",
+             ".safetensors file, a tokenizer or a memory's store. Only headers are read, of a "
+             "store its\n"
+             "texts, too. The hash covers headers and sizes.\n",
     .example = "  tectum inspect tests/golden/demo/episodes/checkpoint\n",
     .takes = TEC_TAKES_FORMAT,
     .options = options,

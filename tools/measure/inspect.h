@@ -30,8 +30,10 @@ enum tec_status tec_inspect_tokenizer(json_t *report, const char *path, struct t
 enum tec_status tec_inspect_tokenizer_alone(json_t *report, const char *path, struct tec_heap *heap,
                                             struct tec_error *err);
 
-/* What the first page of a memory's store says: whose keys, values and vectors it has. */
-enum tec_status tec_inspect_memory(json_t *report, const char *path, struct tec_error *err);
+/* What the first page of a memory's store says, whose keys, values and vectors it has, and its
+ * texts: a list of {id, tokens, text}, and how many parts of the file are damaged. */
+enum tec_status tec_inspect_memory(json_t *report, const char *path, struct tec_heap *heap,
+                                   struct tec_arena *arena, struct tec_error *err);
 
 /* The report as lines. */
 void tec_inspect_print(const json_t *report, FILE *out);

@@ -165,6 +165,30 @@ static void print_adapter(const json_t *adapter, FILE *out)
             (long long)json_integer_value(json_object_get(adapter, "replaced")));
 }
 
+/* A line each, as far as there is room in it. */
+static void print_texts(const json_t *report, FILE *out)
+{
+    enum { ROOM = 73 };
+    size_t i;
+    json_t *one;
+    const json_t *texts = json_object_get(report, "texts");
+    json_int_t damaged = json_integer_value(json_object_get(report, "damaged"));
+    fprintf(out, "texts      %zu\n", json_array_size(texts));
+    json_array_foreach(texts, i, one)
+    {
+        char line[ROOM], more[ROOM + 16];
+        size_t n = tec_escape(line, sizeof line, text_of(one, "text"));
+        bool cut = tec_escape(more, sizeof more, text_of(one, "text")) > n;
+        print_name("  ", text_of(one, "id"), "", out);
+        fprintf(out, ", %lld tokens: %s%s\n",
+                (long long)json_integer_value(json_object_get(one, "tokens")), line,
+                cut ? " ..." : "");
+    }
+    if (damaged)
+        fprintf(out, "damaged    %lld part%s of the file\n", (long long)damaged,
+                damaged == 1 ? "" : "s");
+}
+
 static void print_memory(const json_t *report, FILE *out)
 {
     const json_t *e = json_object_get(report, "encoder");
@@ -183,6 +207,7 @@ static void print_memory(const json_t *report, FILE *out)
         fprintf(out, " (%s)", text_of(e, "hash"));
     fprintf(out, ", vectors of %lld numbers\n",
             (long long)json_integer_value(json_object_get(report, "width")));
+    print_texts(report, out);
 }
 
 void tec_inspect_print(const json_t *report, FILE *out)
