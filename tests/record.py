@@ -272,6 +272,8 @@ def other_weights_differ():
     other = "the weights are others than the recording's"
     said = tectum("replay", path, "--random-weights", "2", "--size", "tiny", code=1).stderr
     check(f"{other} (random of seed 2, tiny, random of seed 1, tiny)" in said, said)
+    said = tectum("replay", path, "--random-weights", "2", code=1).stderr
+    check(f"{other} (random of seed 2, tiny, random of seed 1, tiny)" in said, "the recording's size, where none is given", said)
     check(other not in tectum("replay", path).stderr)
     path, memory = WORK + "/trained.mcap", "pipelines/demo_memory.lua"
     tectum("run", memory, "--input", "goal=find:cup", "--set", f"resources.mem.store={WORK}/trained.mem", "--record", path)

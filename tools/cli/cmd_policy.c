@@ -48,7 +48,7 @@ static bool any_live(const struct tec_live_options *o)
 static bool any_check(const struct policy_options *o, const struct tec_shared *s)
 {
     return s->weights || s->adapter || s->embodiment || s->tokenizer || s->device || s->tier ||
-           s->threads || s->random_weights.given || s->size || o->pipeline || o->costs ||
+           s->threads || s->random_weights.given || s->size >= 0 || o->pipeline || o->costs ||
            o->frames || o->patience || o->clock || o->most_snapped;
 }
 

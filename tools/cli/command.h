@@ -54,7 +54,7 @@ struct tec_shared {
     const char *tier;   /* NULL = the best of this machine */
     const char *weights, *adapter;
     struct tec_seed random_weights;
-    int size; /* tec_size_names[size] */
+    int size; /* tec_size_names[size]; -1: not given */
     const char *tokenizer;
     const char *weights_cache; /* "off", "auto" or a folder; NULL: files that are there are used */
     struct tec_words set, param;
@@ -68,6 +68,7 @@ struct tec_shared {
 
 /* "full", "small", "tiny": the words of --size; the first is the default. */
 extern const char *const tec_size_names[3];
+const char *tec_shared_size(const struct tec_shared *shared); /* the word that holds */
 
 /* One call of a verb. */
 struct tec_invocation {

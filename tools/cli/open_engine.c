@@ -118,7 +118,7 @@ static enum tec_status open_options(struct tec_opened *out, struct tec_engine_op
                                            .adapter = s->adapter,
                                            .random = s->random_weights.given,
                                            .seed = seed_of(s, out->pipeline),
-                                           .size = tec_size_names[s->size],
+                                           .size = tec_shared_size(s),
                                            .dtype = out->more.dtype,
                                            .exact = out->more.exact,
                                            .tokenizer = s->tokenizer,

@@ -12,6 +12,11 @@
 
 const char *const tec_size_names[3] = {"full", "small", "tiny"};
 
+const char *tec_shared_size(const struct tec_shared *shared)
+{
+    return tec_size_names[shared->size > 0 ? shared->size : 0];
+}
+
 static const struct tec_option format[] = {
     {"format", 0, TEC_OPTION_WORD, "text|json", "how results are printed", AT(format), 0, 0},
 };
@@ -129,7 +134,7 @@ int tec_shared_groups(struct tec_option_group groups[TEC_MAX_GROUPS],
 
 void tec_shared_init(struct tec_shared *shared, const struct tec_command *command)
 {
-    *shared = (struct tec_shared){.format = (int)command->format, .spin_us = -1};
+    *shared = (struct tec_shared){.format = (int)command->format, .size = -1, .spin_us = -1};
 }
 
 /* Check that every word is "NAME=VALUE" with both parts present. */
@@ -153,9 +158,9 @@ enum tec_status tec_shared_check(const struct tec_shared *shared, struct tec_err
         return tec_fail(err, TEC_INVALID, "--weights and --random-weights exclude each other");
     if (shared->adapter && shared->random_weights.given)
         return tec_fail(err, TEC_INVALID, "--adapter and --random-weights exclude each other");
-    if (shared->size && !shared->random_weights.given)
+    if (shared->size > 0 && !shared->random_weights.given)
         return tec_fail(err, TEC_INVALID, "--size %s: only with --random-weights SEED",
-                        tec_size_names[shared->size]);
+                        tec_shared_size(shared));
     return TEC_OK;
 }
 
@@ -227,9 +232,8 @@ const char *tec_cli_typed(const struct tec_invocation *call, const char *text)
 {
     const struct tec_shared *s = &call->shared;
     if (text && s->random_weights.given)
-        text =
-            tec_arena_printf(call->arena, "%s --random-weights %llu --size %s", text,
-                             (unsigned long long)s->random_weights.value, tec_size_names[s->size]);
+        text = tec_arena_printf(call->arena, "%s --random-weights %llu --size %s", text,
+                                (unsigned long long)s->random_weights.value, tec_shared_size(s));
     for (int i = 0; text && i < s->set.n; i++)
         text = tec_arena_printf(call->arena, "%s --set %s", text, s->set.item[i]);
     for (int i = 0; text && i < s->param.n; i++)

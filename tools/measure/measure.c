@@ -38,7 +38,7 @@ static enum tec_status options_of(struct tec_engine_options *options, enum tec_m
                                            .weights = s->weights,
                                            .adapter = s->adapter,
                                            .random = *by != TEC_MEASURED_CHECKPOINT,
-                                           .size = tec_size_names[s->size],
+                                           .size = tec_shared_size(s),
                                            .tokenizer = s->tokenizer,
                                            .hub = call->hub};
     if (pipeline->n_models == 0)

@@ -127,7 +127,7 @@ json_t *tec_profile_costs(const struct tec_profile *p)
                               "commit", tec_machine_commit());
     json_t *more = json_pack("{s:s,s:s,s:s,s:i,s:i,s:o}", "pipeline", p->opened.pipeline->name,
                              "weights", weights_of(p), "size",
-                             s->random_weights.given ? tec_size_names[s->size] : "checkpoint",
+                             s->random_weights.given ? tec_shared_size(s) : "checkpoint",
                              "pictures", p->input.prefix.n_pictures, "prompt_tokens",
                              p->prompt_tokens, "machine", tec_machine_json(device));
     json_t *settings = tec_profile_costs_settings(p->opened.pipeline, p->opened.more.dtype);

@@ -64,7 +64,7 @@ static json_t *options_json(const struct tec_shared *s)
 {
     return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i}", "weights",
                      shown(s->weights), "adapter", shown(s->adapter), "random_weights",
-                     seed(&s->random_weights), "size", tec_size_names[s->size], "tokenizer",
+                     seed(&s->random_weights), "size", tec_shared_size(s), "tokenizer",
                      shown(s->tokenizer), "set", words(&s->set), "param", words(&s->param),
                      "embodiment", shown(s->embodiment), "policy", shown(s->policy), "seed",
                      seed(&s->seed), "device", shown(s->device), "tier", shown(s->tier), "threads",

@@ -147,10 +147,11 @@ static void take_options(struct tec_replay_source *s, struct tec_invocation *cal
         take_text(call, &to->weights, from, "weights");
         take_text(call, &to->adapter, from, "adapter");
         take_seed(&to->random_weights, from, "random_weights");
-        for (int i = 0; size && i < 3; i++)
-            if (strcmp(size, tec_size_names[i]) == 0)
-                to->size = i;
     }
+    /* of random weights, also of another seed than the recording's */
+    for (int i = 0; size && i < 3 && to->random_weights.given; i++)
+        if (to->size < 0 && strcmp(size, tec_size_names[i]) == 0)
+            to->size = i;
     size_t n = json_array_size(params);
     const char **item =
         n && !to->policy && !to->param.n ? TEC_NEW(call->arena, n, const char *) : NULL;
@@ -196,7 +197,7 @@ enum tec_status tec_replay_source_weights(const struct tec_replay_source *s,
     char content[TEC_HASH_TEXT], drawn[2][DRAWN];
     const char *was = recorded_weights(s, drawn[0]), *is = drawn[1];
     const struct tec_shared *now = &call->shared;
-    name_drawn(drawn[1], now->random_weights.value, tec_size_names[now->size]);
+    name_drawn(drawn[1], now->random_weights.value, tec_shared_size(now));
     if (weights)
         is = weights->hash;
     if (weights && s->weights) {
