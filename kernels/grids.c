@@ -37,6 +37,7 @@ static const char *const tile_kernels[GEMM_TILES] = {
 #define TERMS_TILE(name, ...) [GEMM_##name] = "gemm_terms_kernel",
 #define INT4_TILE(name, ...) [GEMM_##name] = "gemm_int4_kernel",
 #define INT8_TILE(name, ...) [GEMM_##name] = "gemm_int8_kernel",
+#define DIGITS_TILE(name, ...) [GEMM_##name] = "gemm_digits_kernel",
 #define F32_TILE(name, ...) [GEMM_##name] = "gemm_kernel",
 #include "kernels/cuda/gemm_tiles.def"
 };
@@ -150,6 +151,7 @@ static void report_row_digits(const struct reporter *to, const struct tec_grid *
     struct tec_grid written = *plain;
     set_blocks(&written, tec_cuda_digits_blocks(form), ceil_div(count, 8), 1, THREADS_OF_DIGITS);
     written.registers = DIGITS_REGISTERS;
+    written.name = "row_digits_kernel";
     written.what = "row_digits";
     written.writes_terms = true;
     written.terms = form->digits;

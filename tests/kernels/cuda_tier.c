@@ -122,7 +122,8 @@ static void tell_digits(const struct tec_cuda_digits *form, int count)
         {(unsigned)tec_cuda_digits_blocks(form), (unsigned)ceil_div(count, 8), 1},
         32 * DIGITS_WARPS,
         0,
-        1};
+        1,
+        "row_digits_kernel"};
 }
 
 static bool chain_told(void)
