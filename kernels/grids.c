@@ -178,17 +178,35 @@ static void report_digits(const struct reporter *to, const struct tec_grid *plai
     }
 }
 
+static bool report_int8(const struct reporter *to, const struct gemm_ask *ask,
+                        const struct tec_cuda_chain *chain)
+{
+    struct tec_grid g = {.kernel = TEC_KERNEL_gemm_int8,
+                         .args = chain->gemm,
+                         .norm = ask->norm,
+                         .left = chain->left,
+                         .leaves = chain->leaves,
+                         .then = chain->then};
+    enum gemm_tile_id id = int8_choose(ask->rows, chain->gemm->digits, ask->pairs);
+    set_tile(&g, id, ask->rows, ask->places);
+    g.terms = gemm_tiles[id].terms;
+    if (ask->norm) {
+        g.registers = gemm_tiles[id].normed;
+        g.shared += (size_t)gemm_tiles[id].rows * sizeof(float);
+    }
+    report(to, &g);
+    return true;
+}
+
 static void of_gemm_int8(const struct reporter *to, struct tec_grid *g)
 {
     const struct tec_gemm_args *a = g->args;
-    if (digits_first(a->n, a->k, a->max_rows, a->digits, to->facts)) {
+    const struct tec_cuda_chain alone = {.gemm = a, .int8 = true};
+    struct gemm_ask ask = chain_plain_ask(a, false);
+    if (digits_first(a->n, a->k, a->max_rows, a->digits, to->facts))
         report_digits(to, g);
-        return;
-    }
-    enum gemm_tile_id id = int8_choose(a->max_rows, a->digits);
-    set_tile(g, id, a->max_rows, a->n / 16);
-    g->terms = gemm_tiles[id].terms;
-    report(to, g);
+    else
+        report_int8(to, &ask, &alone);
 }
 
 static void of_gemm_f32(const struct reporter *to, struct tec_grid *g)
@@ -458,7 +476,8 @@ bool tec_grids_of_chain(const struct tec_cuda_chain *chain, const struct tec_cud
 {
     const struct reporter to = {facts, visit, user};
     struct gemm_ask ask;
-    return chain_ask(chain, facts, &ask) && report_bf16(&to, &ask, chain);
+    return chain_ask(chain, facts, &ask) &&
+           (chain->int8 ? report_int8 : report_bf16)(&to, &ask, chain);
 }
 
 /* --- commands of a list ---------------------------------------------------------------------- */

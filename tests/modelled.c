@@ -376,6 +376,40 @@ TEST(sums_of_squares_of_few_rows_are_not_left)
     }
 }
 
+/* Of 8-bit weights, which are multiplied by `mma` on every device: 8 rows of 1024 columns are many
+ * on an H100, too. What is left, then gate and up in pairs, whose blocks have a scale of each row.
+ */
+TEST(products_of_8_bit_weights_leave_and_take_along)
+{
+    const struct tec_cuda_facts *all[] = {&h100, &ada};
+    struct list l;
+    make_list(&l, AS_IT_IS, 8);
+    struct tec_gated_args gated = {.x = list_y, .y = list_x, .rows = l.reads.rows, .max_rows = 8};
+    gated.ldx = Y_COLS;
+    gated.ldy = gated.cols = gated.up_at = Y_COLS / 2;
+    l.steps[0].kernel = l.steps[2].kernel = TEC_KERNEL_gemm_int8;
+    l.adds.digits = l.reads.digits = 1;
+    l.steps[2].passes = true;
+    l.steps[3] = step_of(TEC_KERNEL_gelu_mul, &gated);
+    l.capture.n = 4;
+    for (int i = 0; i < 2; i++) {
+        gated.y = list_other;
+        struct grids g = list_of(&l, all[i]);
+        REQUIRE(g.n == 2);
+        CHECK(is(&g.items[0], "int8_one_8", 1, X_COLS / 16, 1) && g.items[0].leaves);
+        CHECK(is(&g.items[1], "int8_one_8_pairs", 1, Y_COLS / 32, 1) && g.items[1].left);
+        CHECK(g.items[1].norm && g.items[1].then == TEC_CUDA_THEN_gelu_mul);
+        const struct gemm_tile *t = &gemm_tiles[GEMM_int8_one_8_pairs];
+        CHECK_INT(g.items[1].shared, ==, (size_t)t->shared + 8 * sizeof(float));
+        CHECK_INT(g.items[1].registers, ==, t->normed);
+        CHECK_INT(t->threads, ==, 512);
+        gated.y = list_x; /* which other blocks still read */
+        g = list_of(&l, all[i]);
+        CHECK_INT(g.n, ==, 3);
+        CHECK(g.items[1].norm && g.items[1].then == TEC_CUDA_THEN_NOTHING);
+    }
+}
+
 /* --- registers ------------------------------------------------------------------------------- */
 
 /* The most that a line of tests/cuda_registers.expected has whose kernel begins and ends so, on 8.0
@@ -423,9 +457,15 @@ TEST(tiles_have_the_registers_that_the_compiler_gave)
     snprintf(begin, sizeof begin, "gemm_int4_kernel<int4_shape<%d, %d, %d, %d, %d, %d, %d>", deep, \
              across, down, m, n, k, stages);                                                       \
     CHECK_INT(registers_of(begin, ">"), ==, registers);
-#define INT8_TILE(name, digits, deep, across, n, registers)                                    \
-    snprintf(begin, sizeof begin, "gemm_int8_kernel<int8_shape<%d, %d, %d, %d>", digits, deep, \
-             across, n);                                                                       \
+#define INT8_TILE(name, digits, deep, across, n, registers, normed)                         \
+    snprintf(shape, sizeof shape, "<int8_shape<%d, %d, %d, %d>,", digits, deep, across, n); \
+    snprintf(begin, sizeof begin, "gemm_int8_kernel%s", shape);                             \
+    CHECK_INT(registers_of(begin, ">"), ==, registers);                                     \
+    snprintf(begin, sizeof begin, "gemm_int8_normed_kernel%s", shape);                      \
+    CHECK_INT(registers_of(begin, ">"), ==, normed);
+#define DIGITS_TILE(name, digits, across, down, n, stages, resident, registers, ...)         \
+    snprintf(begin, sizeof begin, "gemm_digits_kernel<digits_shape<%d, %d, %d, %d, %d, %d>", \
+             digits, across, down, n, stages, resident);                                     \
     CHECK_INT(registers_of(begin, ">"), ==, registers);
 #define DIGITS_TILE(name, digits, across, down, n, stages, resident, registers, ...)         \
     snprintf(begin, sizeof begin, "gemm_digits_kernel<digits_shape<%d, %d, %d, %d, %d, %d>", \

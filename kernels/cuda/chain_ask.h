@@ -36,7 +36,8 @@ static inline bool chain_ask_behind(const struct tec_cuda_chain *chain,
     if (chain->then == TEC_CUDA_THEN_rope_bf16) {
         ask->places = 2 * rope_pairs(chain->args);
         ask->wide = false;
-        return rope_goes_along(a, chain->args, facts);
+        return rope_goes_along(a, chain->args) &&
+               (chain->int8 || chain_rope_fits(a, chain->args, facts));
     }
     ask->few = ask->pairs = false;
     return chain->then == TEC_CUDA_THEN_rope_f32 ? heads_go_along(a, chain->norm, chain->args)
@@ -52,7 +53,7 @@ static inline bool chain_ask(const struct tec_cuda_chain *chain, const struct te
         *ask = chain_plain_ask(&a, false);
         return true;
     }
-    if (a.add || (chain->norm && !chain_begins(chain->norm, &a, chain->left, facts)))
+    if (a.add || (chain->norm && !chain_begins(chain, chain->left, facts)))
         return false;
     if (chain->norm) {
         a.x = chain->norm->x;

@@ -45,9 +45,10 @@ static inline int chain_product(const struct tec_capture *capture, int at,
                                 struct tec_cuda_chain *chain)
 {
     const struct tec_capture_step *c = &capture->commands[at], *next = chain_next(capture, at);
-    if (c->kernel != TEC_KERNEL_gemm_bf16)
+    if (c->kernel != TEC_KERNEL_gemm_bf16 && c->kernel != TEC_KERNEL_gemm_int8)
         return 0;
     chain->gemm = c->args;
+    chain->int8 = c->kernel == TEC_KERNEL_gemm_int8;
     chain->then = next ? chain_then_of(next, chain->gemm->y) : TEC_CUDA_THEN_NOTHING;
     chain->args = chain->then ? next->args : NULL;
     return chain->then ? 2 : 1;
@@ -75,10 +76,11 @@ static inline bool chain_leaves(const struct tec_capture *capture, int at,
     if (at < 0 || at + 2 >= capture->n)
         return false;
     const struct tec_capture_step *c = &capture->commands[at];
-    bool product = c->kind == TEC_RUN && c->kernel == TEC_KERNEL_gemm_bf16;
-    bool follows = product && c[1].kind == TEC_RUN && c[1].branch == c->branch && !c[1].joins;
+    bool product = c->kernel == TEC_KERNEL_gemm_bf16 || c->kernel == TEC_KERNEL_gemm_int8;
+    bool follows = product && c->kind == TEC_RUN && c[1].kind == TEC_RUN &&
+                   c[1].branch == c->branch && !c[1].joins;
     return follows && chain_normed(capture, at + 1, &chain) > 1 &&
-           chain_left(c->args, chain.norm, chain.gemm, facts);
+           chain_left(c->args, &chain, facts);
 }
 
 /* Offers the commands from `at` on to `take` as one kernel: all of them first, then fewer. Returns
@@ -90,13 +92,15 @@ static inline int chain_at(const struct tec_capture *capture, int at,
     struct tec_cuda_chain chain = {.leaves = chain_leaves(capture, at, facts)};
     if (chain.leaves) {
         chain.gemm = capture->commands[at].args;
+        chain.int8 = capture->commands[at].kernel == TEC_KERNEL_gemm_int8;
         return take(&chain, user);
     }
     int n = chain_normed(capture, at, &chain);
     chain.left = n > 1 && chain_leaves(capture, at - 1, facts);
     if (n > 1 && take(&chain, user))
         return n;
-    chain = (struct tec_cuda_chain){.norm = chain.norm, .gemm = chain.gemm, .left = chain.left};
+    chain.then = TEC_CUDA_THEN_NOTHING;
+    chain.args = NULL;
     if (n > 2 && take(&chain, user))
         return 2; /* what is behind does not go with it */
     chain = (struct tec_cuda_chain){.gemm = NULL};

@@ -15,22 +15,29 @@ enum tec_cuda_then {
     TEC_CUDA_THEN_COUNT
 };
 
-/* gemm_bf16 of norm's output, then one of chains.def. What lies between them is not written. */
+/* A product of norm's output, then one of chains.def. What lies between them is not written. */
 struct tec_cuda_chain {
     const struct tec_norm_args *norm; /* rmsnorm, of few rows; NULL = none */
     const struct tec_gemm_args *gemm;
+    bool int8; /* gemm is one of gemm_int8, else of gemm_bf16 */
     enum tec_cuda_then then;
     const void *args; /* of what is behind */
     bool left;        /* the product in front of the norm has left its rows' sums of squares */
     bool leaves;      /* gemm does, and is alone: those of its y */
 };
 
+/* Whether the product is multiplied by warp groups. */
+static inline bool chain_groups(const struct tec_cuda_chain *chain, const struct tec_cuda_facts *f)
+{
+    return f->groups && !chain->int8;
+}
+
 /* The most rows of a product that begins with its norm. Where no sums are left, its blocks measure
  * all rows again, which by warp groups takes longer than a norm of its own where there are many:
  * with 51 rows on an H100. */
-static inline int chain_norm_rows(bool left, const struct tec_cuda_facts *f)
+static inline int chain_norm_rows(bool left, bool groups)
 {
-    return f->groups && !left ? 16 : 64;
+    return groups && !left ? 16 : 64;
 }
 
 /* True if the output does not overlap x, which other blocks may still read. */
@@ -41,32 +48,36 @@ static inline bool chain_apart(const struct tec_gemm_args *a, const float *to, i
     return y + rows * (size_t)ld <= x || x + rows * (size_t)a->ldx <= y;
 }
 
-/* Whether a product may begin with this norm; vectors and rows move as quads. */
-static inline bool chain_begins(const struct tec_norm_args *norm, const struct tec_gemm_args *a,
-                                bool left, const struct tec_cuda_facts *f)
+/* Whether the product may begin with the norm; vectors and rows move as quads. */
+static inline bool chain_begins(const struct tec_cuda_chain *chain, bool left,
+                                const struct tec_cuda_facts *f)
 {
+    const struct tec_norm_args *norm = chain->norm;
+    const struct tec_gemm_args *a = chain->gemm;
     bool same = a->x == norm->y && a->ldx == norm->ldy && a->rows == norm->rows &&
                 a->max_rows == norm->max_rows && a->k == norm->cols;
     bool quads = norm->cols % 4 == 0 && floats_aligned(norm->x, norm->ldx) &&
                  floats_aligned(norm->weight, 0) && floats_aligned(norm->bias, 0) &&
                  floats_aligned(norm->fixed_weight, 0) && floats_aligned(norm->fixed_bias, 0);
-    return same && quads && a->max_rows <= chain_norm_rows(left, f);
+    return same && quads && a->max_rows <= chain_norm_rows(left, chain_groups(chain, f));
 }
 
 /* Whether a product that adds to its y leaves the sums of squares of that for the norm that `next`
  * begins with: of whole panels. What is left is written, read again, and waited for; few rows are
  * measured by the next product while its first weights come. From how many numbers on it is worth
  * it is what a model says (doc/roofline.md): none was measured. */
-static inline bool chain_left(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
-                              const struct tec_gemm_args *next, const struct tec_cuda_facts *f)
+static inline bool chain_left(const struct tec_gemm_args *a, const struct tec_cuda_chain *next,
+                              const struct tec_cuda_facts *f)
 {
+    const struct tec_norm_args *norm = next->norm;
     enum { MANY_ROWS = 17, MANY = 8192, MANY_OF_GROUPS = 24576 };
     bool same = a->add && a->y == norm->x && a->ldy == norm->ldx && a->rows == norm->rows &&
                 a->max_rows == norm->max_rows && a->n == norm->cols;
     size_t numbers = (size_t)a->max_rows * (size_t)a->n;
-    bool worth = a->max_rows >= MANY_ROWS || numbers >= (size_t)(f->groups ? MANY_OF_GROUPS : MANY);
+    bool worth = a->max_rows >= MANY_ROWS ||
+                 numbers >= (size_t)(chain_groups(next, f) ? MANY_OF_GROUPS : MANY);
     return same && worth && numbers / 16 * sizeof(float) <= f->squares_size &&
-           chain_begins(norm, next, true, f);
+           chain_begins(next, true, f);
 }
 
 /* --- what goes along behind a product: the condition, and the pairs of panels that it takes ----
@@ -119,9 +130,10 @@ static TEC_ANYWHERE inline int rope_pairs(const struct tec_rope_args *then)
     return ((then->q_at >= 0 ? then->heads : 0) + 2 * then->kv_heads) * (then->head_dim / 32);
 }
 
-/* Whether a product has a tile that goes together with rope_bf16 behind it. By warp groups one of
- * 17 to 128 rows has the registers for the angles of few rows at a time: with 51 rows both in one
- * took 41 us, one after the other 23 (H100). In a cluster a block has 8 rows at a time. */
+/* Whether a product of bf16 weights has a tile that goes together with rope_bf16 behind it. By warp
+ * groups one of 17 to 128 rows has the registers for the angles of few rows at a time: with 51 rows
+ * both in one took 41 us, one after the other 23 (H100). In a cluster a block has 8 rows at a time.
+ */
 static inline bool chain_rope_fits(const struct tec_gemm_args *a, const struct tec_rope_args *then,
                                    const struct tec_cuda_facts *f)
 {
@@ -133,14 +145,13 @@ static inline bool chain_rope_fits(const struct tec_gemm_args *a, const struct t
     return gemm_cluster(&c, f) > 1;
 }
 
-static inline bool rope_goes_along(const struct tec_gemm_args *a, const struct tec_rope_args *then,
-                                   const struct tec_cuda_facts *f)
+static inline bool rope_goes_along(const struct tec_gemm_args *a, const struct tec_rope_args *then)
 {
     int kv = then->kv_heads * then->head_dim, q = then->heads * then->head_dim;
     bool queries = then->q_at < 0 || (then->q_at % 16 == 0 && then->q_at + q <= a->n);
     bool whole = then->head_dim % 32 == 0 && then->k_at % 16 == 0 && then->v_at % 16 == 0 &&
                  then->k_at + kv <= a->n && then->v_at + kv <= a->n;
-    return rope_reads(a, then) && then->cos_sin && queries && whole && chain_rope_fits(a, then, f);
+    return rope_reads(a, then) && then->cos_sin && queries && whole;
 }
 
 #endif

@@ -71,7 +71,7 @@ static inline size_t chain_terms_read(const struct tec_capture *capture, int at,
     struct tec_cuda_chain chain = {.gemm = NULL};
     struct gemm_ask ask;
     int n = chain_product(capture, at, &chain);
-    if (n == 0 || chain.gemm->max_rows <= chain_norm_rows(true, f))
+    if (n == 0 || chain.int8 || chain.gemm->max_rows <= chain_norm_rows(true, f->groups))
         return 0;
     *together = n > 1 && chain_ask(&chain, f, &ask);
     if (!*together)

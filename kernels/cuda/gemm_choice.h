@@ -98,7 +98,7 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      0,                                                                                          \
      0,                                                                                          \
      0},
-#define INT8_TILE(name, digits, deep, across, n, registers)                      \
+#define INT8_TILE(name, digits, deep, across, n, registers, normed)              \
     {#name,                                                                      \
      digits,                                                                     \
      (across)*16,                                                                \
@@ -108,7 +108,7 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      (deep) * (across)*32,                                                       \
      ((deep) * (digits) * (n)*8 * 36 + (deep) * (n)*8 + (across) * (n)*128) * 4, \
      registers,                                                                  \
-     0,                                                                          \
+     normed,                                                                     \
      0,                                                                          \
      0},
 #define DIGITS_TILE(name, digits, across, down, n, stages, resident, registers, instructions)    \
@@ -438,13 +438,13 @@ static inline bool digits_first(int n, int k, int rows, int digits, const struct
     return many && digits_part(&form, f) > 0;
 }
 
-/* Where blocks make the digits of their rows. */
-static inline enum gemm_tile_id int8_choose(int rows, int digits)
+/* Where blocks make the digits of their rows; pairs: the finish takes panels in pairs. */
+static inline enum gemm_tile_id int8_choose(int rows, int digits, bool pairs)
 {
-    static const enum gemm_tile_id one[] = {GEMM_int8_one_8, GEMM_int8_one_16, GEMM_int8_one_32,
-                                            GEMM_int8_one_64},
-                                   two[] = {GEMM_int8_rows_8, GEMM_int8_rows_16, GEMM_int8_rows_32,
-                                            GEMM_int8_rows_64};
+    const enum gemm_tile_id one[] = {pairs ? GEMM_int8_one_8_pairs : GEMM_int8_one_8,
+                                     GEMM_int8_one_16, GEMM_int8_one_32, GEMM_int8_one_64},
+                            two[] = {pairs ? GEMM_int8_rows_8_pairs : GEMM_int8_rows_8,
+                                     GEMM_int8_rows_16, GEMM_int8_rows_32, GEMM_int8_rows_64};
     const enum gemm_tile_id *of = digits == 1 ? one : two;
     int i = 0;
     while (i < 3 && rows > gemm_tiles[of[i]].rows)

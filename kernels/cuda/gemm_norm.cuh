@@ -83,6 +83,14 @@ struct row_part {
     }
 };
 
+static __device__ __forceinline__ float4 norm_quad(const tec_norm_args &a, int row, int column,
+                                                   bool lives)
+{
+    bool is = lives && column < a.cols;
+    const float *x = a.x + (size_t)row * (size_t)a.ldx + column;
+    return is ? *reinterpret_cast<const float4 *>(x) : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+}
+
 /* Scales of ROWS rows by one warp: all loads are on their way before the first sum. */
 template <int ROWS>
 static __device__ __forceinline__ void measure_rows(float scale[ROWS], const tec_norm_args &a,
@@ -107,6 +115,48 @@ static __device__ __forceinline__ void measure_rows(float scale[ROWS], const tec
         for (int i = 0; i < NORM_WARPS; i++)
             sum += sums[r][i];
         scale[r] = norm_scale(tree_of_eight(sum, 4) / (float)a.cols, a.eps);
+    }
+}
+
+/* Scales of `count` rows from `first` on by all WARPS warps of the block, which each have the quads
+ * of rows that one of the NORM_WARPS of a norm's block has: of few rows none of them waits alone.
+ * `room`: of WARPS * WARP * NORM_WARPS floats; all rows wait for it, and then for the scales. */
+template <int WARPS>
+static __device__ __forceinline__ void
+measure_together(float *scales, float *room, const tec_norm_args &a, int first, int count)
+{
+    enum { AT_ONCE = WARPS * WARP / 8, SETS = WARPS / NORM_WARPS, TOGETHER = 4 };
+    static_assert(WARPS % NORM_WARPS == 0, "whole norms");
+    int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP, of = warp % NORM_WARPS;
+    for (int base = 0; base < count; base += AT_ONCE) {
+        int n = min(count - base, (int)AT_ONCE);
+        for (int r = warp / NORM_WARPS; r < n; r += SETS * TOGETHER) {
+            float sums[TOGETHER] = {};
+            for (int c = of * WARP * QUAD; c < a.cols; c += NORM_THREADS * QUAD) {
+                float4 v[TOGETHER];
+                TEC_UNROLL
+                for (int i = 0; i < TOGETHER; i++)
+                    v[i] = norm_quad(a, first + base + r + i * SETS, c + lane * QUAD,
+                                     r + i * SETS < n);
+                TEC_UNROLL
+                for (int i = 0; i < TOGETHER; i++)
+                    sums[i] += panel_squares(squares_of(v[i]));
+            }
+            TEC_UNROLL
+            for (int i = 0; i < TOGETHER; i++)
+                if (lane % 4 == 0 && r + i * SETS < n)
+                    room[((r + i * SETS) * NORM_WARPS + of) * 8 + lane / 4] = sums[i];
+        }
+        __syncthreads();
+        int r = (int)threadIdx.x / 8, at = lane % 8;
+        float sum = 0.0F;
+        TEC_UNROLL
+        for (int i = 0; i < NORM_WARPS; i++)
+            sum += r < n ? room[(r * NORM_WARPS + i) * 8 + at] : 0.0F;
+        sum = tree_of_eight(sum, 1);
+        if (at == 0 && r < n)
+            scales[base + r] = norm_scale(sum / (float)a.cols, a.eps);
+        __syncthreads();
     }
 }
 

@@ -8,17 +8,23 @@
 #include "kernels/cuda/row.cuh"
 
 /* Start all of it; false: they are not done together, and nothing was started. With a norm, a->x
- * and a->ldx are those of the norm; NULL = none. */
+ * and a->ldx are those of the norm; NULL = none. tec_cuda_int8_*: of 8-bit weights. */
 bool tec_cuda_gemm_normed(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                           struct tec_cuda_launch *launch);
-/* A product of few rows, which leaves the sums of squares of its y (launch->squares). */
-void tec_cuda_gemm_leaving(const struct tec_gemm_args *a, struct tec_cuda_launch *launch);
-#define THEN(kernel, args, input)                                        \
-    bool tec_cuda_gemm_then_##kernel(                                    \
-        const struct tec_gemm_args *a, const struct tec_norm_args *norm, \
+bool tec_cuda_int8_normed(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                          struct tec_cuda_launch *launch);
+#define THEN(kernel, args, input)                                              \
+    bool tec_cuda_gemm_then_##kernel(                                          \
+        const struct tec_gemm_args *a, const struct tec_norm_args *norm,       \
+        const struct tec_##args##_args *then, struct tec_cuda_launch *launch); \
+    bool tec_cuda_int8_then_##kernel(                                          \
+        const struct tec_gemm_args *a, const struct tec_norm_args *norm,       \
         const struct tec_##args##_args *then, struct tec_cuda_launch *launch);
 #include "kernels/cuda/chains.def"
 #undef THEN
+/* A product of few rows, which leaves the sums of squares of its y (launch->squares). */
+void tec_cuda_gemm_leaving(const struct tec_gemm_args *a, struct tec_cuda_launch *launch);
+void tec_cuda_int8_leaving(const struct tec_gemm_args *a, struct tec_cuda_launch *launch);
 
 /* What the tiles are asked for. */
 template <bool FEW, class Finish>

@@ -1,5 +1,6 @@
 /* gemm_then_gated.cu - gelu or silu of one half of a product times the other half. */
 #include "kernels/cuda/activation.cuh"
+#include "kernels/cuda/gemm_int8.cuh"
 #include "kernels/cuda/gemm_then.cuh"
 
 /* Pairs of panels: 16 columns of the gate and those of up. Which of the two functions is asked at
@@ -52,4 +53,25 @@ bool tec_cuda_gemm_then_silu_mul(const struct tec_gemm_args *a, const struct tec
                                  const struct tec_gated_args *then, struct tec_cuda_launch *launch)
 {
     return start(a, norm, then, true, launch);
+}
+
+static bool start_int8_gated(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                             const struct tec_gated_args *then, bool silu,
+                             struct tec_cuda_launch *launch)
+{
+    struct store_gated store = {{}, *then, silu};
+    return gated_goes_along(a, then) &&
+           start_int8<true>(a, norm, pair_finish<store_gated>{*a, store}, launch);
+}
+
+bool tec_cuda_int8_then_gelu_mul(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                                 const struct tec_gated_args *then, struct tec_cuda_launch *launch)
+{
+    return start_int8_gated(a, norm, then, false, launch);
+}
+
+bool tec_cuda_int8_then_silu_mul(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                                 const struct tec_gated_args *then, struct tec_cuda_launch *launch)
+{
+    return start_int8_gated(a, norm, then, true, launch);
 }

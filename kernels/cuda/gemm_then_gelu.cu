@@ -1,5 +1,6 @@
 /* gemm_then_gelu.cu - gelu of a product, in either form. */
 #include "kernels/cuda/activation.cuh"
+#include "kernels/cuda/gemm_int8.cuh"
 #include "kernels/cuda/gemm_then.cuh"
 
 /* Which form is asked at run time: a kernel for each took twice as long to compile. */
@@ -42,4 +43,25 @@ bool tec_cuda_gemm_then_gelu_erf(const struct tec_gemm_args *a, const struct tec
                                  const struct tec_map_args *then, struct tec_cuda_launch *launch)
 {
     return start(a, norm, then, true, launch);
+}
+
+static bool start_int8_gelu(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                            const struct tec_map_args *then, bool erf,
+                            struct tec_cuda_launch *launch)
+{
+    struct store_gelu store = {{}, *then, erf};
+    return gelu_goes_along(a, norm, then) &&
+           start_int8<false>(a, NULL, single_finish<store_gelu>{*a, store}, launch);
+}
+
+bool tec_cuda_int8_then_gelu(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                             const struct tec_map_args *then, struct tec_cuda_launch *launch)
+{
+    return start_int8_gelu(a, norm, then, false, launch);
+}
+
+bool tec_cuda_int8_then_gelu_erf(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                                 const struct tec_map_args *then, struct tec_cuda_launch *launch)
+{
+    return start_int8_gelu(a, norm, then, true, launch);
 }

@@ -1,6 +1,7 @@
 /* gemm_then_rope.cu - a product that is q | k | v: rotation by position, k and v into their slots.
  */
 #include "kernels/cuda/chain.h"
+#include "kernels/cuda/gemm_int8.cuh"
 #include "kernels/cuda/gemm_then.cuh"
 #include "kernels/cuda/rope.cuh"
 
@@ -116,6 +117,20 @@ bool tec_cuda_gemm_then_rope_bf16(const struct tec_gemm_args *a, const struct te
                                   const struct tec_rope_args *then, struct tec_cuda_launch *launch)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
-    return rope_goes_along(a, then, &facts) &&
+    return rope_goes_along(a, then) && chain_rope_fits(a, then, &facts) &&
            start_pairs(a, norm, store_rotated{{}, *then}, launch);
+}
+
+bool tec_cuda_int8_then_rope_f32(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                                 const struct tec_rope_args *then, struct tec_cuda_launch *launch)
+{
+    return heads_go_along(a, norm, then) &&
+           start_int8<false>(a, NULL, single_finish<store_heads>{*a, {{}, *then}}, launch);
+}
+
+bool tec_cuda_int8_then_rope_bf16(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                                  const struct tec_rope_args *then, struct tec_cuda_launch *launch)
+{
+    return rope_goes_along(a, then) &&
+           start_int8<true>(a, norm, pair_finish<store_rotated>{*a, {{}, *then}}, launch);
 }

@@ -1,6 +1,7 @@
 /* chains.c - which commands the CUDA device starts together: a norm, a product, and what alone
  * reads it; and which not, because somebody else reads a result or the next one reads another. */
 #include "kernels/grids.h"
+#include "kernels/int8.h"
 #include "kernels/matrix.h"
 #include "tests/cuda/bench.h"
 
@@ -14,7 +15,7 @@ static struct tec_error err;
 /* What one capture works on; all on the device. */
 static struct {
     float *x, *mid, *y, *other, *out;
-    void *w;
+    void *w, *w8; /* of bf16; of bytes */
     int *rows, *index;
 } at;
 
@@ -47,6 +48,11 @@ static void set_up(void)
     REQUIRE(w);
     tec_matrix_pack(w, TEC_MATRIX_TILES, true, N, K, 0, N, values + 7);
     bench_upload(&b, at.w, w, packed);
+    at.w8 = bench_get(&b, tec_int8_size(N, K));
+    memset(w, 0, packed);
+    REQUIRE(tec_int8_size(N, K) <= packed);
+    tec_int8_pack(w, N, K, 0, N, values + 7);
+    bench_upload(&b, at.w8, w, tec_int8_size(N, K));
     bench_upload(&b, at.rows, &rows, sizeof rows);
     for (int i = 0; i < N_ROWS; i++)
         index[i] = N_ROWS - 1 - i;
@@ -57,7 +63,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    void *all[] = {at.x, at.mid, at.y, at.other, at.out, at.w, at.rows, at.index};
+    void *all[] = {at.x, at.mid, at.y, at.other, at.out, at.w, at.w8, at.rows, at.index};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         tec_device_put(b.device, all[i]);
     bench_close(&b);
@@ -94,7 +100,7 @@ static void add_next(struct tec_capture *c, enum tec_kernel_id next, const float
 
 /* NORMED: a norm in front of the product; NORM_PASSES: which alone reads it; UNREAD: the product
  * reads something else; NARROW: it reads columns that the norm leaves as they were. ROTATED:
- * rope_f32 too, which no product does with it. */
+ * rope_f32 too, which no product does with it. INT8: weights are bytes. */
 enum about {
     PASSES = 1,
     ADDS = 2,
@@ -104,7 +110,8 @@ enum about {
     NORM_PASSES = 32,
     ROTATED = 64,
     UNREAD = 128,
-    NARROW = 256
+    NARROW = 256,
+    INT8 = 512
 };
 
 /* What a capture came to. */
@@ -132,7 +139,7 @@ static void add_norm(struct tec_capture *c, int about)
 static void add_product(struct tec_capture *c, int about)
 {
     const struct tec_gemm_args gemm = {.x = (about & (NORMED | UNREAD)) == NORMED ? at.mid : at.x,
-                                       .w = at.w,
+                                       .w = about & INT8 ? at.w8 : at.w,
                                        .y = at.y,
                                        .rows = at.rows,
                                        .max_rows = N_ROWS,
@@ -141,7 +148,8 @@ static void add_product(struct tec_capture *c, int about)
                                        .n = N,
                                        .k = K,
                                        .add = (about & ADDS) != 0};
-    tec_capture_add(c, TEC_KERNEL_gemm_bf16, &gemm, true, "product");
+    tec_capture_add(c, about & INT8 ? TEC_KERNEL_gemm_int8 : TEC_KERNEL_gemm_bf16, &gemm, true,
+                    "product");
     if (about & PASSES)
         tec_capture_pass(c);
 }
@@ -292,6 +300,33 @@ TEST(what_does_not_go_with_a_product_is_done_behind_it)
     set_up();
     compare(TEC_KERNEL_rope_f32, PASSES | ROTATED, 0);
     compare(TEC_KERNEL_rope_f32, NORMED | NORM_PASSES | PASSES | ROTATED, 1);
+    tear_down();
+}
+
+TEST(a_product_of_8_bit_weights_is_done_with_its_reader)
+{
+    set_up();
+    for (int i = 0; i < NEXTS; i++) {
+        compare(nexts[i], INT8 | PASSES, 1);
+        compare(nexts[i], INT8, 0);
+        compare(nexts[i], INT8 | PASSES | OTHER, 0);
+        compare(nexts[i], INT8 | PASSES | ADDS, 0);
+    }
+    compare(TEC_KERNEL_rope_f32, INT8 | PASSES | ROTATED, 0);
+    tear_down();
+}
+
+TEST(a_product_of_8_bit_weights_is_done_with_its_norm)
+{
+    set_up();
+    for (int i = 0; i < NEXTS; i++) {
+        int with = INT8 | NORMED | NORM_PASSES;
+        compare(nexts[i], with | PASSES, parted(nexts[i], NORM_PASSES) ? 1 : 2);
+        compare(nexts[i], with, 1);
+        compare(nexts[i], with | PASSES | UNREAD, 1);
+        compare(nexts[i], with | PASSES | NARROW, 1);
+        compare(nexts[i], INT8 | NORMED | PASSES, 1);
+    }
     tear_down();
 }
 

@@ -2,6 +2,7 @@
  * in a branch and beside it, and where something stands in between, results are those of the
  * commands one by one. */
 #include "kernels/grids.h"
+#include "kernels/int8.h"
 #include "kernels/matrix.h"
 #include "tests/cuda/bench.h"
 
@@ -18,24 +19,31 @@ static struct {
         float *x, *mid, *y;
     } ways[WAYS];
     void *down, *up; /* matrices: X x Y, Y x X */
-    int *counts;     /* rows, turns, whether to stop */
+    enum tec_kernel_id kernel_of_down, kernel_of_up;
+    int *counts; /* rows, turns, whether to stop */
 } at;
 
-static void *take_matrix(int n, int k)
+static void *take_matrix(enum tec_kernel_id kernel, int n, int k)
 {
     static float values[MOST];
-    size_t packed = tec_matrix_size(TEC_MATRIX_TILES, true, n, k);
+    bool int8 = kernel == TEC_KERNEL_gemm_int8;
+    size_t packed = int8 ? tec_int8_size(n, k) : tec_matrix_size(TEC_MATRIX_TILES, true, n, k);
+    int given = n < MOST / k ? n : MOST / k;
     void *w = calloc(1, packed), *there = bench_get(&b, packed);
     REQUIRE(w);
     for (int i = 0; i < n * k && i < MOST; i++)
         values[i] = (float)(i * 41 % 103 - 51) / 256.0F;
-    tec_matrix_pack(w, TEC_MATRIX_TILES, true, n, k, 0, n < MOST / k ? n : MOST / k, values);
+    if (int8)
+        tec_int8_pack(w, given, k, 0, given, values);
+    else
+        tec_matrix_pack(w, TEC_MATRIX_TILES, true, n, k, 0, given, values);
     bench_upload(&b, there, w, packed);
     free(w);
     return there;
 }
 
-static void set_up(int capability, enum cuda_emulator_when when, unsigned seed)
+static void set_up(int capability, enum tec_kernel_id down, enum tec_kernel_id up,
+                   enum cuda_emulator_when when, unsigned seed)
 {
     const int counts[3] = {N_ROWS - 3, TURNS, 0};
     bench_clean();
@@ -48,8 +56,10 @@ static void set_up(int capability, enum cuda_emulator_when when, unsigned seed)
         at.ways[i] =
             (struct way){bench_get(&b, MOST * sizeof(float)), bench_get(&b, MOST * sizeof(float)),
                          bench_get(&b, MOST * sizeof(float))};
-    at.down = take_matrix(X, Y);
-    at.up = take_matrix(Y, X);
+    at.kernel_of_down = down;
+    at.kernel_of_up = up;
+    at.down = take_matrix(down, X, Y);
+    at.up = take_matrix(up, Y, X);
     at.counts = bench_get(&b, sizeof counts);
     bench_upload(&b, at.counts, counts, sizeof counts);
 }
@@ -82,7 +92,7 @@ static void add_down(struct tec_capture *c, const struct way *way)
                                        .n = X,
                                        .k = Y,
                                        .add = 1};
-    tec_capture_add(c, TEC_KERNEL_gemm_bf16, &down, true, "down");
+    tec_capture_add(c, at.kernel_of_down, &down, true, "down");
 }
 
 /* x = gelu(x): what has been left for it is stale. */
@@ -116,7 +126,7 @@ static void add_up(struct tec_capture *c, const struct way *way, bool passes)
     tec_capture_add(c, TEC_KERNEL_rmsnorm, &norm, true, "norm");
     if (passes)
         tec_capture_pass(c);
-    tec_capture_add(c, TEC_KERNEL_gemm_bf16, &up, true, "up");
+    tec_capture_add(c, at.kernel_of_up, &up, true, "up");
 }
 
 enum list { PLAIN, TWICE, OTHER_BETWEEN, LEFT_THEN_OTHER, LOOP, LOOP_BETWEEN, BRANCH, LISTS };
@@ -201,23 +211,24 @@ static void run(int capability, enum list list, bool passes, struct outcome *o)
     }
 }
 
-/* 40 rows have a norm of their own by warp groups, but where sums were left. Elsewhere a product
- * begins with it either way. */
+/* 40 rows have a norm of their own in front of a product by warp groups, but where sums were left.
+ * Others begin with it either way. */
 static void compare(int capability, enum list list)
 {
     static const int norms[LISTS] = {1, 2, 1, 2, 1, 1, 2}, left[LISTS] = {1, 2, 0, 1, 1, 0, 2};
     static struct outcome apart, o;
+    bool groups = capability == 90 && at.kernel_of_up == TEC_KERNEL_gemm_bf16;
     run(capability, list, false, &apart);
     run(capability, list, true, &o);
-    CHECK_INT(apart.kernels - o.kernels, ==, capability == 90 ? left[list] : norms[list]);
+    CHECK_INT(apart.kernels - o.kernels, ==, groups ? left[list] : norms[list]);
     CHECK_INT(apart.told - o.told, ==, apart.kernels - o.kernels);
     CHECK(memcmp(o.x, apart.x, sizeof o.x) == 0);
     CHECK(memcmp(o.y, apart.y, sizeof o.y) == 0);
 }
 
-static void compare_all(int capability)
+static void compare_all(int capability, enum tec_kernel_id down, enum tec_kernel_id up)
 {
-    set_up(capability, CUDA_EMULATOR_LOWEST, 0);
+    set_up(capability, down, up, CUDA_EMULATOR_LOWEST, 0);
     for (int list = 0; list < LISTS; list++)
         compare(capability, (enum list)list);
     tear_down();
@@ -225,12 +236,21 @@ static void compare_all(int capability)
 
 TEST(what_is_left_gives_the_bytes_of_a_norm_by_warp_groups)
 {
-    compare_all(90);
+    compare_all(90, TEC_KERNEL_gemm_bf16, TEC_KERNEL_gemm_bf16);
 }
 
 TEST(what_is_left_gives_the_bytes_of_a_norm_elsewhere)
 {
-    compare_all(89);
+    compare_all(89, TEC_KERNEL_gemm_bf16, TEC_KERNEL_gemm_bf16);
+}
+
+TEST(products_of_8_bit_weights_leave_and_take_it)
+{
+    for (int capability = 89; capability <= 90; capability++) {
+        compare_all(capability, TEC_KERNEL_gemm_int8, TEC_KERNEL_gemm_int8);
+        compare_all(capability, TEC_KERNEL_gemm_int8, TEC_KERNEL_gemm_bf16);
+        compare_all(capability, TEC_KERNEL_gemm_bf16, TEC_KERNEL_gemm_int8);
+    }
 }
 
 /* Both ways have sums at the same time, each in memory of its stream. */
@@ -239,7 +259,7 @@ TEST(a_branch_and_what_is_beside_it_have_sums_of_their_own)
     static const enum cuda_emulator_when whens[] = {CUDA_EMULATOR_LOWEST, CUDA_EMULATOR_HIGHEST,
                                                     CUDA_EMULATOR_SHUFFLED, CUDA_EMULATOR_EARLY};
     for (unsigned i = 0; i < sizeof whens / sizeof whens[0]; i++) {
-        set_up(90, whens[i], i);
+        set_up(90, TEC_KERNEL_gemm_bf16, TEC_KERNEL_gemm_bf16, whens[i], i);
         compare(90, BRANCH);
         tear_down();
     }

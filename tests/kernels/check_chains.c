@@ -1,5 +1,6 @@
 /* check_chains.c - checks that a matrix product fused with the kernels before and after it gives
- * the bytes of the kernels run one by one. */
+ * the bytes of the kernels run one by one: the product of the kernel that is checked. */
+#include "kernels/int8.h"
 #include "kernels/matrix.h"
 #include "tests/kernels/conform.h"
 #include "tests/kernels/cuda_tier.h"
@@ -15,14 +16,36 @@ static float *values(struct conform *c, size_t count, bool round)
     return at;
 }
 
+static bool is_int8(const struct conform *c)
+{
+    return c->id == TEC_KERNEL_gemm_int8;
+}
+
+static void multiply(struct conform *c, const struct tec_gemm_args *a)
+{
+    tec_kernel_infos[c->id].run(c->fast, a, (struct tec_part){0, 1});
+}
+
+static const void *weights(struct conform *c, int n, int k)
+{
+    const float *w = values(c, (size_t)n * (size_t)k, !is_int8(c));
+    if (!is_int8(c))
+        return conform_matrix(c, c->fast, true, n, k, w);
+    size_t size = tec_int8_size(n, k);
+    void *packed = memset(conform_buf(c, size, 1), 0, size);
+    tec_int8_pack(packed, n, k, 0, n, w);
+    return packed;
+}
+
 /* Make a product whose y only the next kernel reads. */
 static struct tec_gemm_args product(struct conform *c, int rows, int n, int k)
 {
     struct tec_gemm_args a = {.max_rows = rows, .n = n, .k = k};
+    a.digits = is_int8(c) ? conform_int(1, 2) : 0;
     a.ldx = conform_ld(k);
     a.ldy = conform_ld(n);
     a.x = values(c, (size_t)rows * (size_t)a.ldx, false);
-    a.w = conform_matrix(c, c->fast, true, n, k, values(c, (size_t)n * (size_t)k, true));
+    a.w = weights(c, n, k);
     a.bias = conform_int(0, 1) ? values(c, (size_t)n, false) : NULL;
     a.y = conform_buf(c, (size_t)rows * (size_t)a.ldy, sizeof *a.y);
     a.rows = conform_live(c, conform_int(0, 3) ? rows : conform_int(0, rows));
@@ -80,7 +103,7 @@ static void both(struct conform *c, const struct tec_norm_args *norm,
     }
     if (norm)
         c->fast->rmsnorm(norm, part);
-    c->fast->gemm_bf16(gemm, part);
+    multiply(c, gemm);
     if (next != NOTHING)
         tec_kernel_infos[next].run(c->fast, args, part);
     if (norm) /* ignored when they are fused */
@@ -89,7 +112,7 @@ static void both(struct conform *c, const struct tec_norm_args *norm,
         memcpy(apart[i], places[i].at, places[i].size);
         memcpy(places[i].at, before[i], places[i].size);
     }
-    bool done = cuda_tier_chain(norm, gemm, next, args, false);
+    bool done = cuda_tier_chain(c->id, norm, gemm, next, args, false);
     if (done != must)
         conform_fail(c, "%s%s behind a product of %d rows: %s", front, name, gemm->max_rows,
                      done ? "done together" : "not done together");
@@ -115,7 +138,7 @@ static void put_front(struct conform *c, struct front *f, bool norm, struct tec_
         return;
     f->args = norm_of(c, gemm);
     f->norm = &f->args;
-    f->may = gemm->max_rows <= cuda_tier_norm_rows(false) && gemm->k % 4 == 0;
+    f->may = gemm->max_rows <= cuda_tier_norm_rows(c->id, false) && gemm->k % 4 == 0;
 }
 
 static void alone(struct conform *c, int rows, int k)
@@ -172,7 +195,7 @@ static void over_input(struct conform *c)
     a.x = g.y;
     a.ldx = g.ldy;
     a.k = 16;
-    if (cuda_tier_chain(NULL, &a, TEC_KERNEL_gelu_mul, &g, false))
+    if (cuda_tier_chain(c->id, NULL, &a, TEC_KERNEL_gelu_mul, &g, false))
         conform_fail(c, "a product is done together with what overwrites its input");
     conform_end(c);
     struct tec_gemm_args p = product(c, 20, 64, 64);
@@ -181,7 +204,7 @@ static void over_input(struct conform *c)
     struct tec_norm_args n = norm_of(c, &p);
     p.y = x;
     p.ldy = n.ldx;
-    if (cuda_tier_chain(&n, &p, NOTHING, NULL, false))
+    if (cuda_tier_chain(c->id, &n, &p, NOTHING, NULL, false))
         conform_fail(c, "a norm is done together with a product that overwrites its input");
     conform_end(c);
 }
@@ -230,7 +253,7 @@ static void rope(struct conform *c, int rows, int k, bool rotated, bool norm)
     struct front f;
     put_front(c, &f, norm, &a);
     both(c, f.norm, &a, rotated ? TEC_KERNEL_rope_bf16 : TEC_KERNEL_rope_f32, &p, out, PLACES,
-         f.may && (rotated ? cuda_tier_rope_fits(&a, &p) : !norm && rows > 32));
+         f.may && (rotated ? cuda_tier_rope_fits(c->id, &a, &p) : !norm && rows > 32));
 }
 
 /* A product that adds to the rows of a norm, and the product behind that, with gelu_mul or alone:
@@ -269,10 +292,10 @@ static bool together(struct conform *c, const struct adding *a, bool left)
     enum tec_kernel_id next = a->gates ? TEC_KERNEL_gelu_mul : NOTHING;
     memcpy(a->x.at, a->before, a->x.size);
     if (left)
-        cuda_tier_leave(&a->first);
+        cuda_tier_leave(c->id, &a->first);
     else
-        c->fast->gemm_bf16(&a->first, (struct tec_part){0, 1});
-    return cuda_tier_chain(&a->norm, &a->second, next, a->gates ? &a->gated : NULL, left);
+        multiply(c, &a->first);
+    return cuda_tier_chain(c->id, &a->norm, &a->second, next, a->gates ? &a->gated : NULL, left);
 }
 
 static void squares(struct conform *c, int rows, int cols, int k, bool gates)
@@ -281,9 +304,9 @@ static void squares(struct conform *c, int rows, int cols, int k, bool gates)
     void *apart = conform_buf(c, a.out.size, 1), *x = conform_buf(c, a.x.size, 1);
     void *unset = memcpy(conform_buf(c, a.out.size, 1), a.out.at, a.out.size);
     struct tec_part part = {0, 1};
-    c->fast->gemm_bf16(&a.first, part);
+    multiply(c, &a.first);
     c->fast->rmsnorm(&a.norm, part);
-    c->fast->gemm_bf16(&a.second, part);
+    multiply(c, &a.second);
     if (gates)
         c->fast->gelu_mul(&a.gated, part);
     memcpy(apart, a.out.at, a.out.size);
@@ -291,7 +314,7 @@ static void squares(struct conform *c, int rows, int cols, int k, bool gates)
     memset(a.norm.y, 0xff, (size_t)rows * (size_t)a.norm.ldy * sizeof *a.norm.y);
     for (int left = 0; left < 2; left++) {
         memcpy(a.out.at, unset, a.out.size);
-        bool done = together(c, &a, left), must = rows <= cuda_tier_norm_rows(left);
+        bool done = together(c, &a, left), must = rows <= cuda_tier_norm_rows(c->id, left);
         if (done != must)
             conform_fail(c, "%d rows, sums %sleft: %s", rows, left ? "" : "not ",
                          done ? "done together" : "not done together");
@@ -346,7 +369,7 @@ void conform_chains(struct conform *c)
         for (int k = 40; k < 600; k += 500)
             chains(c, rows[i], k);
         cuda_tier_clusters(false); /* four splits, whose last block adds all */
-        if (rows[i] > 16 && cuda_tier_reads_terms())
+        if (rows[i] > 16 && cuda_tier_reads_terms() && !is_int8(c))
             chains(c, rows[i], 540);
         cuda_tier_clusters(true);
     }

@@ -354,6 +354,8 @@ void conform_gemm_int8(struct conform *c)
     plain_products(c);
     many_rows(c);
     conform_digits(c);
+    if (c->fast->layout == TEC_MATRIX_TILES)
+        conform_chains(c);
     for (int i = 0; c->tiles && i < 4; i++) { /* more k, and panels, than have room at once */
         shape(c, 50, 32, i % 2 ? 4200 : 2200);
         shape(c, 5, 1056, 20);

@@ -383,21 +383,28 @@ static bool start_chain(const struct tec_cuda_chain *chain)
     return true;
 }
 
-bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
-                     enum tec_kernel_id next, const void *args, bool left)
+bool cuda_tier_chain(enum tec_kernel_id product, const struct tec_norm_args *norm,
+                     const struct tec_gemm_args *gemm, enum tec_kernel_id next, const void *args,
+                     bool left)
 {
     static const enum tec_cuda_then thens[TEC_KERNEL_COUNT + 1] = {
 #define THEN(kernel, args, input) [TEC_KERNEL_##kernel] = TEC_CUDA_THEN_##kernel,
 #include "kernels/cuda/chains.def"
 #undef THEN
     };
-    const struct tec_cuda_chain chain = {norm, gemm, thens[next], args, left, false};
+    const struct tec_cuda_chain chain = {.norm = norm,
+                                         .gemm = gemm,
+                                         .int8 = product == TEC_KERNEL_gemm_int8,
+                                         .then = thens[next],
+                                         .args = args,
+                                         .left = left};
     return start_chain(&chain);
 }
 
-void cuda_tier_leave(const struct tec_gemm_args *gemm)
+void cuda_tier_leave(enum tec_kernel_id product, const struct tec_gemm_args *gemm)
 {
-    const struct tec_cuda_chain chain = {.gemm = gemm, .leaves = true};
+    const struct tec_cuda_chain chain = {
+        .gemm = gemm, .int8 = product == TEC_KERNEL_gemm_int8, .leaves = true};
     cudaError_t error =
         cudaMemsetAsync(tier.launch.squares, UNSET, tier.launch.squares_size, tier.launch.stream);
     if (error != cudaSuccess)
@@ -436,16 +443,17 @@ bool cuda_tier_reads_terms(void)
     return tier.launch.groups;
 }
 
-int cuda_tier_norm_rows(bool left)
+int cuda_tier_norm_rows(enum tec_kernel_id product, bool left)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(&tier.launch);
-    return chain_norm_rows(left, &facts);
+    return chain_norm_rows(left, facts.groups && product != TEC_KERNEL_gemm_int8);
 }
 
-bool cuda_tier_rope_fits(const struct tec_gemm_args *gemm, const struct tec_rope_args *rope)
+bool cuda_tier_rope_fits(enum tec_kernel_id product, const struct tec_gemm_args *gemm,
+                         const struct tec_rope_args *rope)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(&tier.launch);
-    return chain_rope_fits(gemm, rope, &facts);
+    return product == TEC_KERNEL_gemm_int8 || chain_rope_fits(gemm, rope, &facts);
 }
 
 struct tec_kernels cuda_tier_table(void)

@@ -21,13 +21,14 @@ void cuda_tier_close(void);
 /* Functions that launch where part.lane is 0 and wait, and do nothing for other lanes. */
 struct tec_kernels cuda_tier_table(void);
 
-/* A product with what is in front of it (NULL: nothing) and behind it, in one kernel; false: these
- * are not done together, and nothing ran. `left`: cuda_tier_leave has left the sums of squares of
- * the norm's x. */
-bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
-                     enum tec_kernel_id next, const void *args, bool left);
+/* A product, `product`, with what is in front of it (NULL: nothing) and behind it, in one kernel;
+ * false: these are not done together, and nothing ran. `left`: cuda_tier_leave has left the sums of
+ * squares of the norm's x. */
+bool cuda_tier_chain(enum tec_kernel_id product, const struct tec_norm_args *norm,
+                     const struct tec_gemm_args *gemm, enum tec_kernel_id next, const void *args,
+                     bool left);
 /* A product that leaves the sums of squares of its y; all others are unset. */
-void cuda_tier_leave(const struct tec_gemm_args *gemm);
+void cuda_tier_leave(enum tec_kernel_id product, const struct tec_gemm_args *gemm);
 
 /* Start the commands of a list as a capture of them would, and wait; the kernels that were started.
  */
@@ -43,9 +44,10 @@ bool cuda_tier_digits(const struct tec_gemm_args *a, const struct tec_cuda_digit
 bool cuda_tier_reads_terms(void);
 
 /* The most rows of a product that goes together with the norm in front of it. */
-int cuda_tier_norm_rows(bool left);
+int cuda_tier_norm_rows(enum tec_kernel_id product, bool left);
 /* Whether a product goes together with this rope_bf16 behind it. */
-bool cuda_tier_rope_fits(const struct tec_gemm_args *gemm, const struct tec_rope_args *rope);
+bool cuda_tier_rope_fits(enum tec_kernel_id product, const struct tec_gemm_args *gemm,
+                         const struct tec_rope_args *rope);
 
 /* What went wrong since the last question, or NULL. */
 const char *cuda_tier_trouble(void);

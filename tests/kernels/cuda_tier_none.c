@@ -20,10 +20,11 @@ struct tec_kernels cuda_tier_table(void)
     return (struct tec_kernels){0};
 }
 
-bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
-                     enum tec_kernel_id next, const void *args, bool left)
+bool cuda_tier_chain(enum tec_kernel_id product, const struct tec_norm_args *norm,
+                     const struct tec_gemm_args *gemm, enum tec_kernel_id next, const void *args,
+                     bool left)
 {
-    (void)norm, (void)gemm, (void)next, (void)args, (void)left;
+    (void)product, (void)norm, (void)gemm, (void)next, (void)args, (void)left;
     return false;
 }
 
@@ -45,20 +46,21 @@ bool cuda_tier_reads_terms(void)
     return false;
 }
 
-void cuda_tier_leave(const struct tec_gemm_args *gemm)
+void cuda_tier_leave(enum tec_kernel_id product, const struct tec_gemm_args *gemm)
 {
-    (void)gemm;
+    (void)product, (void)gemm;
 }
 
-int cuda_tier_norm_rows(bool left)
+int cuda_tier_norm_rows(enum tec_kernel_id product, bool left)
 {
-    (void)left;
+    (void)product, (void)left;
     return 0;
 }
 
-bool cuda_tier_rope_fits(const struct tec_gemm_args *gemm, const struct tec_rope_args *rope)
+bool cuda_tier_rope_fits(enum tec_kernel_id product, const struct tec_gemm_args *gemm,
+                         const struct tec_rope_args *rope)
 {
-    (void)gemm, (void)rope;
+    (void)product, (void)gemm, (void)rope;
     return false;
 }
 
