@@ -33,8 +33,8 @@ struct tec_windows {
  * tiers and CUDA in float32 chains of 32 k whose sums are added; gemm_int4 by groups of k, each sum
  * of x * (nibble - zero) and the sum of groups times their scales one chain of fused multiply-adds
  * in float32; gemm_int8 likewise by groups of x, the chain's end times the column's scale
- * (kernels/int8.h): both give the same bits on every tier of the CPU. On CUDA gemm_bf16 and
- * gemm_int4 have orders of their own; gemm_int8 has the bits of the CPU. */
+ * (kernels/int8.h): both give the same bits on every tier of the CPU and on CUDA, where gemm_bf16
+ * has an order of its own. */
 struct tec_gemm_args {
     const float *x; /* [max_rows, ldx], k columns used; not rounded here */
     const void *w;  /* a matrix packed by tec_matrix_pack for this tier, or as int4.h, int8.h say */
@@ -49,14 +49,14 @@ struct tec_gemm_args {
     const int *fixed; /* rows below it take fixed_gate; NULL = none */
     const float *fixed_gate; /* [n] or NULL = 1 */
     /* gemm_int4 alone: */
-    int group;  /* k that share a scale and a zero; a multiple of 8, as k is */
-    int digits; /* of x: 2, or 3, as 0 says, too (CUDA: all); of gemm_int8 1, or 2, as 0 says */
+    int group;        /* k that share a scale and a zero; a multiple of 8, as k is */
+    int digits;       /* of x: 2, or 3, as 0 says, too; of gemm_int8 1, or 2, as 0 says */
     const int *order; /* [orders, k] packed column j is column order[j] of x; NULL = as they are */
     const int *order_of; /* [n / 16] which order a panel has; NULL = the first */
-    int rounded;         /* 1: x holds bf16 values, and finite ones: y in less time, the same bits
-                            but for another order of sums by AMX or ARM's `bf16`, and for what
-                            AVX512-BF16 flushes */
     /* gemm_bf16 alone: */
+    int rounded; /* 1: x holds bf16 values, and finite ones: y in less time, the same bits but for
+                    another order of sums by AMX or ARM's `bf16`, and for what AVX512-BF16 flushes
+                  */
     int terms; /* 2: x is finite, and a kernel may read it as two bf16 terms (tec_bf16_two), as the
                   reference does; 0: as it is (on CUDA as two terms either way) */
     /* gemm_f32 alone, and not on CUDA: x is a picture, [in_h * in_w, ldx], and its windows are what

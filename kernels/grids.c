@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/chain_terms.h"
 #include "kernels/cuda/row_grid.h"
+#include "kernels/int4.h"
 
 /* What most kernels of rows take (tests/cuda_registers.expected: 16 to 48). */
 enum { SOME_REGISTERS = 40 };
@@ -36,6 +37,7 @@ static const char *const tile_kernels[GEMM_TILES] = {
 #define GROUP_TILE(name, ...) [GEMM_##name] = "gemm_groups_kernel",
 #define TERMS_TILE(name, ...) [GEMM_##name] = "gemm_terms_kernel",
 #define INT4_TILE(name, ...) [GEMM_##name] = "gemm_int4_kernel",
+#define INT4_MANY_TILE(name, ...) [GEMM_##name] = "gemm_int4_many_kernel",
 #define INT8_TILE(name, ...) [GEMM_##name] = "gemm_int8_kernel",
 #define DIGITS_TILE(name, ...) [GEMM_##name] = "gemm_digits_kernel",
 #define F32_TILE(name, ...) [GEMM_##name] = "gemm_kernel",
@@ -130,19 +132,6 @@ static void of_gemm_bf16(const struct reporter *to, struct tec_grid *g)
     report_bf16(to, &ask, &alone);
 }
 
-static void of_gemm_int4(const struct reporter *to, struct tec_grid *g)
-{
-    const struct tec_gemm_args *a = g->args;
-    enum gemm_tile_id id = int4_choose(a->n, a->max_rows, to->facts);
-    const struct gemm_tile *t = &gemm_tiles[id];
-    struct int4_cut cut = int4_cut(a->k, a->group, t->k);
-    set_tile(g, id, a->max_rows, a->n / 16);
-    g->terms = a->rounded ? 1 : 3;
-    g->choice.walk = t->rows > 16;
-    g->choice.split = (struct split){ceil_div(a->k, 16), cut.each * cut.pieces, cut.splits};
-    report(to, g);
-}
-
 /* A start that writes the digits of rows. */
 static void report_row_digits(const struct reporter *to, const struct tec_grid *plain,
                               const struct tec_cuda_digits *form, int base, int count)
@@ -158,6 +147,37 @@ static void report_row_digits(const struct reporter *to, const struct tec_grid *
     written.rows = count;
     written.first = base;
     report(to, &written);
+}
+
+/* Rows go in parts where there is no room for the digits of all. */
+static void report_int4_many(const struct reporter *to, const struct tec_grid *plain)
+{
+    const struct tec_gemm_args *a = plain->args;
+    struct tec_cuda_digits form = int4_form(a->k, a->group, a->digits);
+    int part = int4_part_rows(&form, to->facts);
+    for (int base = 0; base < a->max_rows; base += part) {
+        struct tec_grid product = *plain;
+        int count = a->max_rows - base < part ? a->max_rows - base : part;
+        report_row_digits(to, plain, &form, base, count);
+        set_tile(&product, int4_many_choose(a->n, count, &form, to->facts), count, a->n / 16);
+        product.terms = form.digits;
+        product.first = base;
+        report(to, &product);
+    }
+}
+
+static void of_gemm_int4(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_gemm_args *a = g->args;
+    bool orders = a->order && a->order_of;
+    if (int4_is_many(a->max_rows, orders, a->k, a->group, a->digits, to->facts)) {
+        report_int4_many(to, g);
+        return;
+    }
+    enum gemm_tile_id id = int4_choose(a->n, a->max_rows, a->k, a->group, to->facts);
+    set_tile(g, id, a->max_rows, a->n / 16);
+    g->terms = a->digits == 2 ? 2 : TEC_INT4_DIGITS;
+    report(to, g);
 }
 
 /* Rows go in parts where there is no room for the digits of all. */
@@ -191,6 +211,7 @@ static bool report_int8(const struct reporter *to, const struct gemm_ask *ask,
     set_tile(&g, id, ask->rows, ask->places);
     g.terms = gemm_tiles[id].terms;
     if (ask->norm) {
+        g.name = "gemm_int8_normed_kernel";
         g.registers = gemm_tiles[id].normed;
         g.shared += (size_t)gemm_tiles[id].rows * sizeof(float);
     }

@@ -60,7 +60,7 @@ TEC_INT4_INLINE float tec_half_float(uint16_t bits)
     return value;
 }
 
-/* On the CPU a product takes x as whole numbers of a unit of each group's own, a power of two:
+/* A product takes x as whole numbers of a unit of each group's own, a power of two:
  * round(x / unit), as signed digits of 8 bits, lowest first. So sums of a group are exact, and what
  * is left out is half a unit. Three digits are 24 bits with their sign: it is below 2^-22.9 of the
  * group's largest |x|. Two are 16 bits, as products with 8-bit weights have: below 2^-14.9. Where

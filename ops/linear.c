@@ -77,7 +77,7 @@ static void record(const struct tec_program *program, const struct tec_call *cal
         (const float *)(const void *)tec_in(program, call, 0)->at + (ptrdiff_t)call->in_row * a.ldx;
     a.y = (float *)(void *)tec_out(program, call, 0)->at + (ptrdiff_t)call->out_row * a.ldy;
     a.windows = call->windows.side ? &call->windows : NULL;
-    a.rounded = (call->bf16 || a.group) && tec_tensor_rounded(tec_in(program, call, 0));
+    a.rounded = call->bf16 && tec_tensor_rounded(tec_in(program, call, 0));
     enum tec_kernel_id kernel = a.group      ? TEC_KERNEL_gemm_int4
                                 : call->int8 ? TEC_KERNEL_gemm_int8
                                 : call->bf16 ? TEC_KERNEL_gemm_bf16

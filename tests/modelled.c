@@ -453,9 +453,13 @@ TEST(tiles_have_the_registers_that_the_compiler_gave)
     CHECK_INT(registers_of(begin, ">"), ==, registers);
 #define TERMS_TILE(name, n, across, stages, resident, clocks, registers) \
     CHECK_INT(registers_of("gemm_terms_kernel<" #name "<", ">"), ==, registers);
-#define INT4_TILE(name, deep, across, down, m, n, k, stages, registers)                            \
-    snprintf(begin, sizeof begin, "gemm_int4_kernel<int4_shape<%d, %d, %d, %d, %d, %d, %d>", deep, \
-             across, down, m, n, k, stages);                                                       \
+#define INT4_TILE(name, x, deep, m, n, stages, registers)                                         \
+    snprintf(begin, sizeof begin, "gemm_int4_kernel<int4_shape<%s, %d, %d, %d, %d>", #x, deep, m, \
+             n, stages);                                                                          \
+    CHECK_INT(registers_of(begin, ">"), ==, registers);
+#define INT4_MANY_TILE(name, n, stages, whole, registers)                                   \
+    snprintf(begin, sizeof begin, "gemm_int4_many_kernel<int4_many<%d, %d, %s>", n, stages, \
+             #whole);                                                                       \
     CHECK_INT(registers_of(begin, ">"), ==, registers);
 #define INT8_TILE(name, digits, deep, across, n, registers, normed)                         \
     snprintf(shape, sizeof shape, "<int8_shape<%d, %d, %d, %d>,", digits, deep, across, n); \

@@ -11,7 +11,6 @@
 #include "kernels/cuda/sizes.h"
 #include "kernels/int8.h"
 
-enum { INT4_SPLITS = 4 };
 enum { F32_CHAIN = 32 }; /* k of a chain of float32 products: kernels/panels/gemm_f32.inc, CHAIN */
 
 enum gemm_tile_id {
@@ -20,6 +19,7 @@ enum gemm_tile_id {
 #define GROUP_TILE(name, ...) GEMM_##name,
 #define TERMS_TILE(name, ...) GEMM_##name,
 #define INT4_TILE(name, ...) GEMM_##name,
+#define INT4_MANY_TILE(name, ...) GEMM_##name,
 #define INT8_TILE(name, ...) GEMM_##name,
 #define DIGITS_TILE(name, ...) GEMM_##name,
 #define F32_TILE(name, ...) GEMM_##name,
@@ -35,6 +35,14 @@ struct gemm_tile {
     int registers, normed; /* of a thread; with a norm in front */
     int resident;          /* blocks of a multiprocessor at most; 0: as many as fit */
     int clocks;            /* of a step of two terms of all resident blocks; 0: not known */
+};
+
+/* Rows of a warp of INT4_TILE, and bytes that it shares of them. */
+enum {
+    int4_four_rows = 4,
+    int4_four_shared = 4 * 3 * (128 / 4 + 4) * 4,
+    int4_eight_rows = 8,
+    int4_eight_shared = 0
 };
 
 #ifdef __cplusplus
@@ -85,19 +93,28 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      0,                                                                  \
      resident,                                                           \
      clocks},
-#define INT4_TILE(name, deep, across, down, m, n, k, stages, registers)                          \
-    {#name,                                                                                      \
-     0,                                                                                          \
-     (across) * (m)*16,                                                                          \
-     (down) * (n)*8,                                                                             \
-     k,                                                                                          \
-     stages,                                                                                     \
-     (deep) * (across) * (down)*32,                                                              \
-     (stages) * (deep) * ((across) * (m) * ((k) / 8 + 1) * 64 + (down) * (n)*8 * ((k) + 4) * 4), \
-     registers,                                                                                  \
-     0,                                                                                          \
-     0,                                                                                          \
+#define INT4_TILE(name, x, deep, m, n, stages, registers)                          \
+    {#name,                                                                        \
+     0,                                                                            \
+     (m)*16,                                                                       \
+     (n)*x##_rows,                                                                 \
+     128 * (deep),                                                                 \
+     stages,                                                                       \
+     (deep)*32,                                                                    \
+     (deep) * ((stages) * (m) * (1 + 128 / 8) * 64 +                               \
+               ((n) > 2 ? 1 : 2) * ((m) * (n)*32 * 16 + (m)*16 * 4) + x##_shared), \
+     registers,                                                                    \
+     0,                                                                            \
+     0,                                                                            \
      0},
+#define INT4_MANY_TILE(name, n, stages, whole, registers)                                 \
+    {                                                                                     \
+        #name,     0,                                                                     \
+        128,       (n)*16,                                                                \
+        128,       stages,                                                                \
+        256,       (stages) * (8 * (1 + 128 / 8) * 64 + (n)*2 * 4 * 8 * 32 + (n)*16 * 4), \
+        registers, 0,                                                                     \
+        0,         0},
 #define INT8_TILE(name, digits, deep, across, n, registers, normed)              \
     {#name,                                                                      \
      digits,                                                                     \
@@ -163,21 +180,6 @@ static inline struct split split_of(int n, int k, int columns)
     int each = ceil_div(ceil_div(blocks, count), STEP_BLOCKS) * STEP_BLOCKS;
     struct split split = {blocks, each, ceil_div(blocks, each)};
     return split;
-}
-
-/* k of 4-bit weights as it is cut: SPLITS parts of `each` groups at most, a group in `pieces` steps
- * of K. */
-struct int4_cut {
-    int k, group, groups, each, splits, pieces;
-};
-
-/* A function of k and the group alone, whatever the rows and the device. */
-static inline struct int4_cut int4_cut(int k, int group, int step)
-{
-    struct int4_cut c = {k, group, ceil_div(k, group), 0, 0, ceil_div(group, step)};
-    c.each = ceil_div(c.groups, INT4_SPLITS);
-    c.splits = ceil_div(c.groups, c.each);
-    return c;
 }
 
 /* --- products of bf16 weights ---------------------------------------------------------------- */
@@ -376,13 +378,59 @@ static inline int gemm_cluster(const struct gemm_choice *c, const struct tec_cud
 
 /* --- other weights --------------------------------------------------------------------------- */
 
-static inline enum gemm_tile_id int4_choose(int n, int rows, const struct tec_cuda_facts *f)
+/* Digits of x in a product with 4-bit weights; digits: as of struct tec_gemm_args. */
+static inline struct tec_cuda_digits int4_form(int k, int group, int digits)
 {
-    bool idle = gemm_tile_count(GEMM_int4_rows_64, rows, n / 16) < f->processors;
-    return rows <= gemm_tiles[GEMM_int4_rows_8].rows            ? GEMM_int4_rows_8
-           : rows <= gemm_tiles[GEMM_int4_rows_16].rows         ? GEMM_int4_rows_16
-           : rows <= gemm_tiles[GEMM_int4_rows_32].rows || idle ? GEMM_int4_rows_32
-                                                                : GEMM_int4_rows_64;
+    return (struct tec_cuda_digits){k, group < k ? group : k, digits == 2 ? 2 : 3};
+}
+
+/* Rows whose digits there is room for at once, a multiple of the largest tile's; 0: for none. */
+static inline int int4_part_rows(const struct tec_cuda_digits *form, const struct tec_cuda_facts *f)
+{
+    int rows = gemm_tiles[GEMM_int4_many_128].rows;
+    return tec_cuda_digits_room(f->terms_size, form) / rows * rows;
+}
+
+/* Whether a product has the digits of its rows written first: from 17 rows on, where all panels
+ * have one order of k. Every block of fewer rows makes them itself. */
+enum { INT4_FEW = 16 };
+static inline bool int4_is_many(int rows, bool orders, int k, int group, int digits,
+                                const struct tec_cuda_facts *f)
+{
+    struct tec_cuda_digits form = int4_form(k, group, digits);
+    return rows > INT4_FEW && !orders && int4_part_rows(&form, f) > 0;
+}
+
+/* The tile of `rows` rows, many, whose digits are there. Two digits join as whole numbers where a
+ * group's sum fits 32 bits: of INT4_WHOLE k at most, |x| <= 127 * 257 units, |nibble - zero| <= 16.
+ * A large tile takes almost twice as long as a small one, and weights come for twice the rows. */
+enum { INT4_WHOLE = 4096 };
+static inline enum gemm_tile_id int4_many_choose(int n, int rows,
+                                                 const struct tec_cuda_digits *form,
+                                                 const struct tec_cuda_facts *f)
+{
+    int large = gemm_tile_count(GEMM_int4_many_128, rows, n / 16);
+    int small = gemm_tile_count(GEMM_int4_many_64, rows, n / 16);
+    if (form->digits > 2 || form->group > INT4_WHOLE)
+        return GEMM_int4_floats_64;
+    return LARGE_WAVE * ceil_div(large, f->processors) <=
+                   SMALL_WAVE * ceil_div(small, f->processors)
+               ? GEMM_int4_many_128
+               : GEMM_int4_many_64;
+}
+
+/* Groups of more than INT4_SHORT k take blocks of 8 rows at most. Tiles are wide where that leaves
+ * no processor idle: what is made of x is for more columns. */
+enum { INT4_SHORT = 128 };
+static inline enum gemm_tile_id int4_choose(int n, int rows, int k, int group,
+                                            const struct tec_cuda_facts *f)
+{
+    bool longer = group > INT4_SHORT && k > INT4_SHORT;
+    int i = rows <= 4 ? 0 : rows <= 8 || longer ? 1 : 2;
+    static const enum gemm_tile_id wide[] = {GEMM_int4_wide_4, GEMM_int4_wide_8, GEMM_int4_wide_16},
+                                   narrow[] = {GEMM_int4_rows_4, GEMM_int4_rows_8,
+                                               GEMM_int4_rows_16};
+    return gemm_tile_count(wide[i], rows, n / 16) >= f->processors ? wide[i] : narrow[i];
 }
 
 /* Digits of x in a product with 8-bit weights; digits: as of struct tec_gemm_args. */

@@ -1,98 +1,257 @@
 /* gemm_int4.cu - y (+)= gate * (x W^T + bias), W of 4-bit weights in groups (kernels/int4.h), on
- * tensor cores.
+ * tensor cores: the bytes of the CPU.
  *
- * One order of sums for one row and for a thousand: 16 k at a time within a group, groups in their
- * order within a split, splits in theirs. Few rows: a warp for each split, so that a matrix of few
- * columns still occupies the device; their sums meet in shared memory. Many rows: a warp walks over
- * the splits with a running total. The bytes are the same. */
-#include "kernels/cuda/gemm_int4_tiles.cuh"
-#include "kernels/cuda/row.cuh"
+ * A group is 2 or 3 products of bytes, whose sums are whole numbers. Warps take groups beside one
+ * another, so that a matrix of few columns still occupies the device: each for itself fetches
+ * weights, makes digits of the rows in registers, and leaves its group's sums. They meet once for
+ * DEEP groups; then sums and scales join one chain, in the order of k. */
+#include "kernels/cuda/gemm_int4_many.h"
+#include "kernels/cuda/gemm_int4_rows.cuh"
 
-/* The part of the product that a block fetches and multiplies: panels from `panel` on, rows from
- * `first` on. */
+/* X: what a lane has of rows. Warps with a group each; panels and groups of 8 rows of a block,
+ * which all have; stages. A group of several pieces is taken by a block of 8 rows: its pieces come
+ * once. */
+template <class X_, int DEEP_, int M_, int N_, int STAGES_> struct int4_shape {
+    typedef X_ X;
+    enum : int {
+        DEEP = DEEP_,
+        M = M_,
+        N = N_,
+        STAGES = STAGES_,
+        THREADS = DEEP * WARP,
+        ROWS = N * X::ROWS,
+        STAGE = M * INT4_PIECE,                /* bytes of a warp */
+        LEFT = M * N * WARP * 16 + M * 16 * 4, /* what it leaves of a group: sums, scales */
+        BUFFERS = N > 2 ? 1 : 2,               /* for that */
+        CHAINS = (M * N + DEEP - 1) / DEEP,    /* panels of 8 rows whose chain a warp has */
+        SHARED = DEEP * (STAGES * STAGE + BUFFERS * LEFT + X::SHARED),
+        RESIDENT = DEEP == 4 && N < 4 ? 3 : 2, /* blocks that registers are for */
+        LONG = N == 1
+    };
+    static_assert(SHARED <= 99 * 1024, "more than a block has on small devices");
+    static_assert(M <= 8, "a line of scales of each panel is fetched at once");
+};
+
+/* A warp's weights on their way: pieces of a group one after the other, then the group DEEP
+ * further. */
 template <class S> struct int4_feed {
-    const struct tec_gemm_args &a;
-    const struct int4_cut &cut;
-    const int *order;
-    unsigned char *shared;
-    int panel, first, live, steps; /* steps of a split */
+    const tec_gemm_args &a;
+    unsigned char *ring;
+    int size, panels; /* bytes of one; those from the block's first on */
+    int groups, pieces;
+    int group, piece;        /* what is fetched next */
+    const unsigned char *at; /* that group of the first panel */
+    int to, from;            /* stages to fetch to, to use next */
 
-    int deep; /* the split of this thread; walking, 0 */
-
-    __device__ __forceinline__ unsigned char *part(int step) const
+    __device__ __forceinline__ void begin(int panel)
     {
-        return shared + step % S::STAGES * S::STAGE + deep * S::PART;
+        group = (int)threadIdx.x / WARP;
+        piece = to = from = 0;
+        at = (const unsigned char *)a.w + (size_t)panel * (size_t)size +
+             tec_int4_group(group, a.group);
     }
-    /* Walking, the splits follow one another. */
-    __device__ __forceinline__ struct int4_step at(int step) const
+    /* So many k of a piece there are. */
+    __device__ __forceinline__ int depth(int of, int nth) const
     {
-        return S::DEEP > 1 ? int4_step<S>(cut, deep, step)
-                           : int4_step<S>(cut, step / steps, step % steps);
+        int in = nth * INT4_K;
+        return min(min(a.group, a.k - of * a.group) - in, (int)INT4_K);
     }
-    __device__ __forceinline__ int all() const
+    __device__ __forceinline__ void fetch()
     {
-        return S::DEEP > 1 ? steps : steps * cut.splits;
+        if (group < groups)
+            int4_fetch<S::M>(ring + to, at, size, panels, piece * INT4_LINES, depth(group, piece));
+        copy_commit();
+        to = to < (S::STAGES - 1) * S::STAGE ? to + S::STAGE : 0;
+        if (S::LONG && ++piece < pieces)
+            return;
+        piece = 0;
+        group += S::DEEP;
+        at += tec_int4_group(S::DEEP, a.group);
     }
-    __device__ __forceinline__ void weights(int step) const
+    /* The next piece is there; the one before has been used by all lanes, and its stage is filled
+     * again. */
+    __device__ __forceinline__ const unsigned char *next()
     {
-        if (step < all())
-            int4_fetch_weights<S>(part(step), a, panel, at(step));
-    }
-    __device__ __forceinline__ void rows(int step) const
-    {
-        if (step < all())
-            int4_fetch_rows<S>(part(step), a, order, first, live, at(step));
+        const unsigned char *now = ring + from;
+        copy_wait<S::STAGES - 2>();
+        __syncwarp();
+        fetch();
+        from = from < (S::STAGES - 1) * S::STAGE ? from + S::STAGE : 0;
+        return now;
     }
 };
 
-/* The sums of a warp's panels and rows; with DEEP, of its split. */
-template <class S, int TERMS>
-static __device__ __forceinline__ void run_steps(sums<S::M, S::N> &total,
-                                                 const struct int4_feed<S> &feed)
+/* What warps leave of DEEP groups. */
+template <class S> struct int4_left {
+    unsigned char *at;
+
+    __device__ __forceinline__ float4 *sums(int turn, int deep) const
+    {
+        return reinterpret_cast<float4 *>(at + (turn % S::BUFFERS * S::DEEP + deep) * S::LEFT);
+    }
+    __device__ __forceinline__ float *scales(int turn, int deep) const
+    {
+        return reinterpret_cast<float *>(sums(turn, deep) + S::M * S::N * WARP);
+    }
+};
+
+/* Whole sums of a piece, added to those of the pieces before it. */
+template <class S, int DIGITS>
+static __device__ __forceinline__ void
+int4_multiply(int (&whole)[S::M][DIGITS][4], const unsigned char *pieces, const typename S::X &x,
+              const unsigned *shared, int depth)
 {
-    sums<S::M, S::N> c, split;
-    clear(c);
-    clear(split);
-    for (int step = 0; step < feed.all(); step++) {
-        copy_wait<S::STAGES - 2>();
-        __syncthreads();
-        feed.weights(step + S::STAGES - 1);
-        feed.rows(step + S::STAGES - 1);
-        copy_commit();
-        struct int4_step now = feed.at(step);
-        int4_multiply<S, TERMS>(c, feed.part(step), now.depth);
-        if (now.ends)
-            int4_scale<S>(split, c, feed.part(step));
-        if (S::DEEP == 1 && (step + 1) % feed.steps == 0) {
-            fold(total, split, step < feed.steps);
-            clear(split);
+    int g = (int)threadIdx.x % WARP / 4;
+    unsigned zeros[S::M][2];
+    TEC_UNROLL
+    for (int i = 0; i < S::M * 2; i++)
+        zeros[i / 2][i % 2] = int4_zeros(pieces + i / 2 * INT4_PIECE, g + i % 2 * 8);
+    TEC_UNROLL
+    for (int s = 0; s < INT4_STEPS; s++) {
+        if (s * 32 >= depth)
+            break;
+        unsigned digits[DIGITS][2];
+        x.template operand<DIGITS>(digits, shared, s);
+        TEC_UNROLL
+        for (int i = 0; i < S::M; i++) {
+            unsigned w[4];
+            int4_operand<false>(w, pieces + i * INT4_PIECE, s, zeros[i]);
+            TEC_UNROLL
+            for (int d = 0; d < DIGITS; d++)
+                mma_s8(whole[i][d], w, digits[d]);
         }
     }
-    if (S::DEEP > 1)
-        fold(total, split, true);
-    copy_wait<0>();
-    __syncthreads();
 }
 
-/* Splits of DEEP warps meet in the first of them. */
-template <class S>
-static __device__ __forceinline__ bool meet(sums<S::M, S::N> &total, unsigned char *shared,
-                                            int splits)
+/* Sums of digits as one, as the reference joins them, in units of x: those of a lane's two rows. */
+template <int DIGITS>
+static __device__ __forceinline__ float4 int4_join(const int (&whole)[DIGITS][4],
+                                                   const float (&unit)[2])
 {
-    float *all = reinterpret_cast<float *>(shared);
-    int deep = (int)threadIdx.x / S::EACH, thread = (int)threadIdx.x % S::EACH;
-    float *sums = &total[0][0][0];
+    float sum[4];
     TEC_UNROLL
-    for (int i = 0; i < S::M * S::N * 4; i++)
-        if (deep > 0)
-            all[((deep - 1) * (S::M * S::N * 4) + i) * S::EACH + thread] = sums[i];
-    __syncthreads();
-    for (int d = 1; d < splits && deep == 0; d++) {
+    for (int e = 0; e < 4; e++) {
+        sum[e] = __int2float_rn(whole[0][e]);
         TEC_UNROLL
-        for (int i = 0; i < S::M * S::N * 4; i++)
-            sums[i] = __fadd_rn(sums[i], all[((d - 1) * (S::M * S::N * 4) + i) * S::EACH + thread]);
+        for (int d = 1; d < DIGITS; d++)
+            sum[e] = fmaf(sum[e], 256.0F, __int2float_rn(whole[d][e]));
+        sum[e] = __fmul_rn(sum[e], unit[e % 2]);
     }
-    return deep == 0;
+    return make_float4(sum[0], sum[1], sum[2], sum[3]);
+}
+
+/* A piece of the nth rows of the block for this warp; none behind the last group. */
+template <class S>
+static __device__ __forceinline__ void int4_load(typename S::X &x, const struct int4_feed<S> &feed,
+                                                 const struct int4_rows &rows, int nth, int group,
+                                                 int piece)
+{
+    int depth = group < feed.groups ? feed.depth(group, piece) : 0;
+    x.load(rows, rows.first + nth * 8, group * feed.a.group + piece * INT4_K, depth);
+}
+
+/* A warp's group: the sums of all panels and rows that live, and the scales. x has the first piece
+ * of the first rows, and in the end that of the warp's next group. Where there are several pieces
+ * all are read for the largest x before any is multiplied. */
+template <class S, int DIGITS>
+static __device__ __forceinline__ void
+int4_group(struct int4_feed<S> &feed, const struct int4_rows &rows, typename S::X &x,
+           unsigned *shared, int group, float4 *sums, float *scales)
+{
+    const unsigned char *pieces = NULL;
+    int lane = (int)threadIdx.x % WARP, n = rows.groups<S::N>();
+    int read = S::LONG && feed.pieces > 1 ? feed.pieces : 0, all = read + feed.pieces;
+    TEC_UNROLL_BY(1)
+    for (int j = 0; j < n; j++) {
+        float unit[2] = {0.0F, 0.0F};
+        int whole[S::M][DIGITS][4];
+        TEC_UNROLL
+        for (int i = 0; i < S::M * DIGITS * 4; i++)
+            whole[i / 4 / DIGITS][i / 4 % DIGITS][i % 4] = 0;
+        x.begin();
+        TEC_UNROLL_BY(1)
+        for (int at = 0; at < all; at++) {
+            if (at < feed.pieces)
+                x.look();
+            if (at == read)
+                x.template units<DIGITS>(unit);
+            if (at >= read) {
+                x.template share<DIGITS>(shared);
+                if (j == 0)
+                    pieces = feed.next();
+                int4_multiply<S, DIGITS>(whole, pieces, x, shared, feed.depth(group, at - read));
+            }
+            bool last = at + 1 == all, over = last && j + 1 == n;
+            int4_load<S>(x, feed, rows,
+                         over   ? 0
+                         : last ? j + 1
+                                : j,
+                         over ? group + S::DEEP : group,
+                         last || at + 1 == read ? 0
+                         : at + 1 < read        ? at + 1
+                                                : at + 1 - read);
+        }
+        TEC_UNROLL
+        for (int i = 0; i < S::M; i++)
+            sums[(j * S::M + i) * WARP + lane] = int4_join<DIGITS>(whole[i], unit);
+    }
+    for (int c = lane; c < S::M * 16; c += WARP)
+        scales[c] =
+            half_float(reinterpret_cast<const uint16_t *>(pieces + c / 16 * INT4_PIECE)[c % 16]);
+}
+
+/* What warps have left of `count` groups joins the chains of this warp. */
+template <class S>
+static __device__ __forceinline__ void int4_chain(float (&total)[S::CHAINS][4],
+                                                  const struct int4_left<S> &left, int turn,
+                                                  int count, int groups_of_rows)
+{
+    int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
+    TEC_UNROLL
+    for (int q = 0; q < S::CHAINS; q++) {
+        int at = q * S::DEEP + warp;
+        if (at >= S::M * groups_of_rows)
+            break;
+        TEC_UNROLL_BY(4)
+        for (int d = 0; d < count; d++) {
+            const float *scales = left.scales(turn, d) + at % S::M * 16 + lane / 4;
+            float4 sum = left.sums(turn, d)[at * WARP + lane];
+            float low = scales[0], up = scales[8];
+            total[q][0] = fmaf(sum.x, low, total[q][0]);
+            total[q][1] = fmaf(sum.y, low, total[q][1]);
+            total[q][2] = fmaf(sum.z, up, total[q][2]);
+            total[q][3] = fmaf(sum.w, up, total[q][3]);
+        }
+    }
+}
+
+/* All groups of the block's panels and rows. */
+template <class S, int DIGITS>
+static __device__ __forceinline__ void
+int4_run(float (&total)[S::CHAINS][4], struct int4_feed<S> &feed, const struct int4_rows &rows,
+         const struct int4_left<S> &left)
+{
+    int warp = (int)threadIdx.x / WARP;
+    typename S::X x;
+    unsigned *shared = reinterpret_cast<unsigned *>(left.at + S::DEEP * S::BUFFERS * S::LEFT) +
+                       warp * (S::X::SHARED / 4);
+    int4_load<S>(x, feed, rows, 0, warp, 0);
+    TEC_UNROLL
+    for (int i = 0; i < S::CHAINS * 4; i++)
+        total[i / 4][i % 4] = 0.0F;
+    for (int turn = 0; turn * S::DEEP < feed.groups; turn++) {
+        int group = turn * S::DEEP + warp;
+        if (group < feed.groups)
+            int4_group<S, DIGITS>(feed, rows, x, shared, group, left.sums(turn, warp),
+                                  left.scales(turn, warp));
+        __syncthreads();
+        int4_chain<S>(total, left, turn, min(feed.groups - turn * S::DEEP, (int)S::DEEP),
+                      rows.groups<S::N>());
+        if (S::BUFFERS == 1)
+            __syncthreads();
+    }
+    copy_wait<0>();
+    __syncthreads();
 }
 
 /* Panels of the tile from `from` on that share the order of that one. */
@@ -100,104 +259,108 @@ template <class S>
 static __device__ __forceinline__ int alike(const struct tec_gemm_args &a, int panel, int from)
 {
     int n = 1;
-    while (a.order && a.order_of && from + n < S::PANELS && panel + from + n < a.n / 16 &&
+    while (a.order && a.order_of && from + n < S::M && panel + from + n < a.n / 16 &&
            a.order_of[panel + from + n] == a.order_of[panel + from])
         n++;
-    return a.order && a.order_of ? n : S::PANELS;
+    return a.order && a.order_of ? n : S::M;
 }
 
-template <class S, int TERMS>
+/* Panels from .. from + n - 1 of the tile get their values. */
+template <class S>
+static __device__ __forceinline__ void int4_store(const float (&total)[S::CHAINS][4],
+                                                  const struct tec_gemm_args &a, int panel,
+                                                  int from, int n, int first, struct rows rows)
+{
+    struct single_finish<store_rows> finish = {
+        a,
+        {
+            {}, a.y, a.ldy, a.add
+        }
+    };
+    TEC_UNROLL
+    for (int q = 0; q < S::CHAINS; q++) {
+        int at = q * S::DEEP + (int)threadIdx.x / WARP, i = at % S::M;
+        bool mine = at < S::M * S::N && i >= from && i < from + n;
+        int taken[1] = {mine ? panel + i : a.n / 16};
+        sums<1, 1> c;
+        TEC_UNROLL
+        for (int e = 0; e < 4; e++)
+            c[0][0][e] = total[q][e];
+        finish.run(c, taken, first + at / S::M * 8, rows);
+    }
+}
+
+template <class S, int DIGITS>
 static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
-    gemm_int4_kernel(struct tec_gemm_args a, struct int4_cut cut)
+    gemm_int4_kernel(struct tec_gemm_args a)
 {
     TEC_SHARED(unsigned char, shared);
-    struct int4_feed<S> feed = {
-        a, cut, NULL, shared, (int)blockIdx.y *S::PANELS, (int)blockIdx.x *S::ROWS, 0, 0, 0
+    int panel = (int)blockIdx.y * S::M, first = (int)blockIdx.x * S::ROWS;
+    int warp = (int)threadIdx.x / WARP;
+    struct int4_left<S> left = {
+        shared + S::DEEP *S::STAGES *S::STAGE
     };
-    feed.steps = cut.each * cut.pieces;
-    feed.deep = (int)threadIdx.x / S::EACH;
-    bool early = feed.first == 0; /* rows that surely live do not wait for the count */
+    struct int4_feed<S> feed = {
+        a, shared + warp *(S::STAGES *S::STAGE), (int)tec_int4_panel(a.k, a.group), a.n / 16 - panel
+            ,
+            ceil_div(a.k, a.group), S::LONG ? ceil_div(min(a.group, a.k), (int)INT4_K) : 1, 0,
+            0, NULL, 0, 0
+    };
+    feed.begin(panel);
+    bool early = first == 0; /* rows that surely live do not wait for the count */
     for (int s = 0; early && s < S::STAGES - 1; s++)
-        feed.weights(s);
+        feed.fetch();
     wait_previous();
     release_next();
     struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
-    feed.live = rows.live;
-    if (feed.first >= rows.live) {
-        copy_commit();
+    if (first >= rows.live) {
         copy_wait<0>();
         return;
     }
-    int warp = (int)threadIdx.x / WARP;
     /* Panels of a tile that share an order are done together, those with another one in a further
      * pass. */
-    for (int from = 0, n; from < S::PANELS && feed.panel + from < a.n / 16; from += n) {
-        n = alike<S>(a, feed.panel, from);
-        feed.order = a.order;
+    for (int from = 0, n; from < S::M && panel + from < a.n / 16; from += n) {
+        n = alike<S>(a, panel, from);
+        struct int4_rows taken = {a.x, a.order, a.ldx, first, rows.live};
         if (a.order && a.order_of)
-            feed.order += (size_t)a.order_of[feed.panel + from] * (size_t)a.k;
-        for (int s = 0; s < S::STAGES - 1; s++) {
-            if (!early || from > 0)
-                feed.weights(s);
-            feed.rows(s);
-            copy_commit();
+            taken.order += (size_t)a.order_of[panel + from] * (size_t)a.k;
+        if (!early || from > 0) {
+            feed.begin(panel);
+            for (int s = 0; s < S::STAGES - 1; s++)
+                feed.fetch();
         }
-        sums<S::M, S::N> total;
-        run_steps<S, TERMS>(total, feed);
-        int taken[S::M], mine = feed.first + warp / S::ACROSS % S::DOWN * (S::N * 8);
-        TEC_UNROLL
-        for (int i = 0; i < S::M; i++) {
-            int place = warp % S::ACROSS * S::M + i;
-            taken[i] = place >= from && place < from + n ? feed.panel + place : a.n / 16;
-        }
-        struct single_finish<store_rows> finish = {
-            a,
-            {
-                {}, a.y, a.ldy, a.add
-            }
-        };
-        if (S::DEEP == 1 || meet<S>(total, shared, cut.splits))
-            finish.run(total, taken, mine, rows);
-        __syncthreads();
+        float total[S::CHAINS][4];
+        int4_run<S, DIGITS>(total, feed, taken, left);
+        int4_store<S>(total, a, panel, from, n, first, rows);
     }
 }
 
-template <class S, int TERMS>
-static void start(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
+template <class S> static void start(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
-    dim3 grid((unsigned)ceil_div(a->max_rows, S::ROWS), (unsigned)ceil_div(a->n, S::COLUMNS));
-    tec_cuda_start(launch, gemm_int4_kernel<S, TERMS>, grid, dim3(S::THREADS), S::SHARED, *a,
-                   int4_cut(a->k, a->group, S::K));
+    dim3 grid((unsigned)ceil_div(a->max_rows, S::ROWS), (unsigned)ceil_div(a->n / 16, S::M));
+    tec_cuda_start(launch, a->digits == 2 ? gemm_int4_kernel<S, 2> : gemm_int4_kernel<S, 3>, grid,
+                   dim3(S::THREADS), S::SHARED, *a);
 }
 
-#define INT4_TILE(name, deep, across, down, m, n, k, stages, ...)            \
-    typedef int4_shape<deep, across, down, m, n, k, stages> name;            \
+#define INT4_TILE(name, x, deep, m, n, stages, ...)                          \
+    typedef int4_shape<x, deep, m, n, stages> name;                          \
     static_assert((int)name::SHARED == gemm_tiles[GEMM_##name].shared &&     \
                       (int)name::THREADS == gemm_tiles[GEMM_##name].threads, \
                   "gemm_choice.h counts with the same");
 #include "kernels/cuda/gemm_tiles.def"
 
-template <int TERMS>
-static void start_for(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
-{
-    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
-    enum gemm_tile_id tile = int4_choose(a->n, a->max_rows, &facts);
-    if (tile == GEMM_int4_rows_8)
-        start<int4_rows_8, TERMS>(a, launch);
-    else if (tile == GEMM_int4_rows_16)
-        start<int4_rows_16, TERMS>(a, launch);
-    else if (tile == GEMM_int4_rows_32)
-        start<int4_rows_32, TERMS>(a, launch);
-    else
-        start<int4_rows_64, TERMS>(a, launch);
-}
-
 void tec_cuda_gemm_int4(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
-    if (!floats_aligned(a->x, a->ldx) || (uintptr_t)a->w % 16) /* it is copied in 16 bytes */
+    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
+    if (int4_is_many(a->max_rows, a->order && a->order_of, a->k, a->group, a->digits, &facts)) {
+        tec_cuda_gemm_int4_many(a, launch);
+        return;
+    }
+    enum gemm_tile_id tile = int4_choose(a->n, a->max_rows, a->k, a->group, &facts);
+    if (!floats_aligned(a->x, a->ldx) || (uintptr_t)a->w % 16) /* moved in 16 bytes */
         launch->error = launch->error != cudaSuccess ? launch->error : cudaErrorInvalidValue;
-    else if (a->rounded)
-        start_for<1>(a, launch);
-    else
-        start_for<3>(a, launch);
+#define INT4_TILE(name, ...) \
+    if (tile == GEMM_##name) \
+        start<name>(a, launch);
+#include "kernels/cuda/gemm_tiles.def"
 }

@@ -104,6 +104,14 @@ static __device__ __forceinline__ unsigned add_bf16_pairs(unsigned a, unsigned b
     return sum;
 }
 
+/* float16 bits as float32. */
+static __device__ __forceinline__ float half_float(unsigned short bits)
+{
+    float value;
+    asm("cvt.f32.f16 %0, %1;\n" : "=f"(value) : "h"(bits));
+    return value;
+}
+
 /* Until every kernel in front of this one has ended and its writes are seen. */
 static __device__ __forceinline__ void wait_previous()
 {

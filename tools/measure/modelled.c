@@ -94,10 +94,6 @@ static int steps_of(const struct start *s)
 {
     const struct tec_gemm_args *a = s->grid->args;
     const struct gemm_tile *t = tile_of(s);
-    if (a->group) {
-        struct int4_cut cut = int4_cut(a->k, a->group, t->k);
-        return cut.each * cut.pieces * (s->grid->choice.walk ? cut.splits : 1);
-    }
     int blocks = ceil_div(a->k, 16);
     if (s->grid->blocks[2] > 1)
         blocks = s->grid->choice.split.each;
@@ -146,7 +142,7 @@ static double int8_instructions(const struct start *s)
     return s->grid->terms == 1 ? 1130 + 20 * eights : 1250 + 30 * eights;
 }
 
-/* 4-bit weights have as many multiplies as bf16 ones; 8-bit weights and digits are bytes. */
+/* 8-bit weights and digits are bytes. */
 static double one_mma(const struct start *s, int beside)
 {
     const struct gemm_tile *t = tile_of(s);
@@ -158,6 +154,51 @@ static double one_mma(const struct start *s, int beside)
     step = larger(step, bytes * s->chip->processors / (s->chip->l2_rate * 1e3));
     double issued = whole ? int8_instructions(s) * (t->threads / 32) / SCHEDULERS * beside : 0.0;
     return MMA_AROUND * s->slower + larger(step, issued / s->chip->mhz) * steps_of(s);
+}
+
+/* Live rows in a full tile. */
+static double live_rows(const struct start *s)
+{
+    return (double)(s->work->rows < tile_of(s)->rows ? s->work->rows : tile_of(s)->rows);
+}
+
+/* Instructions of a warp for so many steps of 32 k of 4-bit weights, counted in the machine code
+ * for 9.0. Of many rows: a stage for each digit, of which each is joined with those before it, then
+ * the floats of the group. Of few: a turn, with each live row of up to four, or each 8 live rows.
+ */
+static double int4_instructions(const struct start *s, int steps)
+{
+    const struct gemm_tile *t = tile_of(s);
+    double digits = s->grid->terms, panels = t->columns / 16, rows = live_rows(s);
+    if (s->grid->choice.tile == GEMM_int4_many_128)
+        return digits * (130 + 78 * steps) + 65 + 285;
+    if (s->grid->choice.tile == GEMM_int4_many_64)
+        return digits * (125 + 66 * steps) + 33 + 155;
+    if (s->grid->choice.tile == GEMM_int4_floats_64)
+        return digits * (125 + 66 * steps + 100) + 155;
+    double x = t->rows == 4 ? 55 * rows + 4 * steps : (60 + 45 * steps) * row_groups(s);
+    return 145 + 15 * panels + x + row_groups(s) * panels * (22 + 18 * steps);
+}
+
+/* 4-bit weights are multiplied as bytes: a step is a turn of the block's warps, a group each, or a
+ * group of all of them. It is as long as its multiplies, as its instructions, one a clock of each
+ * of four schedulers, or as what comes from the L2, rows that live as float32 or as digits. */
+static double one_int4(const struct start *s, int beside)
+{
+    enum { STEP_K = 32, LEAST_ROWS = 8 };
+    const struct gemm_tile *t = tile_of(s);
+    const struct tec_gemm_args *a = s->grid->args;
+    int group = a->group < a->k ? a->group : a->k, deep = t->k / INT4_SHORT;
+    bool many = s->grid->choice.tile >= GEMM_int4_many_128;
+    double k = (double)deep * group, x = many ? s->grid->terms : 4.0;
+    double rows = larger(t->rows, LEAST_ROWS);
+    double flop = 2.0 * t->columns * rows * k * s->grid->terms * beside;
+    double bytes = (t->columns * k / 2 + live_rows(s) * k * x) * beside;
+    double issued = int4_instructions(s, ceil_div(group, STEP_K)) * (t->threads / 32) * beside;
+    double step = multiply_us(s, flop, s->peak->bf16 * byte_rate(s->chip), MMA_SHARE);
+    step = larger(larger(step, MMA_STEP * s->slower), issued / SCHEDULERS / s->chip->mhz);
+    step = larger(step, bytes * s->chip->processors / (s->chip->l2_rate * 1e3));
+    return MMA_AROUND * s->slower + step * ceil_div(ceil_div(a->k, group), deep);
 }
 
 static double one_chains(const struct start *s, int beside)
@@ -213,7 +254,9 @@ static double product_us(struct start *s)
     bool f32 = g->kernel == TEC_KERNEL_gemm_f32;
     s->time.busy = (s->work->rows + t->rows - 1) / t->rows * g->blocks[1] * g->blocks[2];
     double (*one)(const struct start *, int) = f32 ? one_chains : one_mma;
-    if (is_few(g->choice.tile))
+    if (g->kernel == TEC_KERNEL_gemm_int4)
+        one = one_int4;
+    else if (is_few(g->choice.tile))
         one = one_few;
     else if (digits_instructions(g->choice.tile))
         one = one_digits;

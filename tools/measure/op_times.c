@@ -101,7 +101,7 @@ static bool is_rounded(enum tec_kernel_id kernel, const void *args)
     const struct tec_gemm_args *gemm = args;
     if (kernel == TEC_KERNEL_gemm_int8)
         return gemm->digits == 1;
-    return (kernel == TEC_KERNEL_gemm_bf16 || kernel == TEC_KERNEL_gemm_int4) && gemm->rounded;
+    return kernel == TEC_KERNEL_gemm_bf16 && gemm->rounded;
 }
 
 static void add_command(void *user, enum tec_kernel_id kernel, const void *args, bool barrier,

@@ -119,7 +119,6 @@ static const struct tec_profiled_rate rates[TEC_PROFILE_RATES] = {
     {.name = "int8", .kernel = TEC_KERNEL_gemm_int8},
     {.name = "int8_rounded", .kernel = TEC_KERNEL_gemm_int8, .rounded = true},
     {.name = "int4", .kernel = TEC_KERNEL_gemm_int4},
-    {.name = "int4_rounded", .kernel = TEC_KERNEL_gemm_int4, .rounded = true},
 };
 
 static double rate_of(struct tec_profiled_ops *ops, const struct tec_op_call *call)

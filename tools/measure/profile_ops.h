@@ -35,7 +35,7 @@ struct tec_profiled_rate {
     bool rounded, used;
     double flop_s;
 };
-enum { TEC_PROFILE_RATES = 7 };
+enum { TEC_PROFILE_RATES = 6 };
 
 struct tec_profiled_ops {
     int n_parts, n, room;

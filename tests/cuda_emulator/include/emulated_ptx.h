@@ -93,6 +93,15 @@ static inline void mma_s8_from(int c[4], int from, const unsigned a[4], const un
     mma_s8(c, a, b, file, line);
 }
 
+static inline float half_float(unsigned short bits)
+{
+    int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    float size = exponent == 31 ? (mantissa ? NAN : INFINITY)
+                 : exponent     ? ldexpf((float)(mantissa + 1024), exponent - 25)
+                                : ldexpf((float)mantissa, -24);
+    return bits & 0x8000 ? -size : size;
+}
+
 static inline void wait_previous()
 {
     cuda_emulator::previous_awaited();
