@@ -503,8 +503,8 @@ bool tec_grids_of_chain(const struct tec_cuda_chain *chain, const struct tec_cud
 
 /* --- commands of a list ---------------------------------------------------------------------- */
 
-/* A command with its place, and what of terms goes to and from it: whether x is there, and those
- * that each number it makes is left as. */
+/* A command with its place, and what of terms goes to and from it: whether x is there, and those,
+ * or the digits, that each number it makes is left as. */
 struct listed {
     const struct tec_capture *capture;
     int at;
@@ -512,7 +512,7 @@ struct listed {
     tec_grid_fn *visit;
     void *user;
     bool ready;
-    int made_terms;
+    int made_terms, made_digits;
 };
 
 /* A start, with its terms: nobody writes them where they are. */
@@ -523,15 +523,25 @@ static void report_listed(void *user, const struct tec_grid *grid)
     if (l->ready && g.writes_terms)
         return;
     g.made_terms = l->made_terms;
+    g.made_digits = l->made_digits;
     if (l->made_terms && !g.what)
         g.what = "terms";
+    if (l->made_digits && !g.what)
+        g.what = "digits";
     l->visit(l->user, &g);
+}
+
+static void set_made(struct listed *l, int next)
+{
+    struct chain_handed made = chain_handed_to(l->capture, next, l->facts);
+    l->made_terms = made.terms;
+    l->made_digits = made.digits;
 }
 
 static bool take_chain(const struct tec_cuda_chain *chain, void *user)
 {
     struct listed *l = user;
-    l->made_terms = chain_handed_to(l->capture, l->at + chain_length(chain), l->facts).terms;
+    set_made(l, l->at + chain_length(chain));
     return tec_grids_of_chain(chain, l->facts, report_listed, l);
 }
 
@@ -539,14 +549,14 @@ int tec_grids_at(const struct tec_capture *capture, int at, const struct tec_cud
                  tec_grid_fn *visit, void *user)
 {
     const struct tec_capture_step *c = &capture->commands[at];
-    struct listed l = {capture, at, facts, visit, user, false, 0};
+    struct listed l = {capture, at, facts, visit, user, false, 0, 0};
     if (c->kind != TEC_RUN)
         return 1;
     l.ready = chain_handed_to(capture, at, facts).x != NULL;
     int n = chain_at(capture, at, facts, take_chain, &l);
     if (n > 0)
         return n;
-    l.made_terms = chain_handed_to(capture, at + 1, facts).terms;
+    set_made(&l, at + 1);
     tec_grids_of(c->kernel, c->args, facts, report_listed, &l);
     return 1;
 }

@@ -33,7 +33,8 @@ struct tec_grid {
     enum tec_cuda_then then; /* what is done behind it */
     bool writes_terms;       /* it writes the terms, or digits, of x, nothing else */
     /* Of commands of a list: */
-    int made_terms; /* that each number it makes is left as, for the next product; 0: float32 */
+    int made_terms;  /* that each number it makes is left as, for the next product; 0: float32 */
+    int made_digits; /* of 8 bits, likewise */
     /* Of attention: */
     struct attention_choice attention; /* m = 0: the kernel for wide heads */
     struct mass_choice mass;           /* m = 0: the kernel that multiplies and adds */

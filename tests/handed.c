@@ -175,6 +175,45 @@ TEST(a_finish_leaves_terms_where_its_own_product_has_none)
     CHECK(to(&l, 3, &h100).x == NULL);
 }
 
+/* 8-bit weights, on any device: with more than 64 rows, or more than 32 where blocks are more than
+ * processors; in whole groups of 128 k. 64 MiB hold one digit of 31744 rows of 2048 columns. */
+TEST(a_norm_leaves_digits_of_many_rows)
+{
+    struct layer l;
+    const struct tec_cuda_facts *devices[] = {&ada, &h100};
+    for (int i = 0; i < 2; i++) {
+        make(&l, 816);
+        l.commands[1].kernel = TEC_KERNEL_gemm_int8;
+        l.gate_up.digits = 1;
+        struct chain_handed made = to(&l, 1, devices[i]);
+        CHECK(made.x == l.norm.y && !made.among_sums);
+        CHECK_INT(made.digits, ==, 1);
+        CHECK_INT(made.rows, ==, 816);
+        CHECK_INT(made.terms, ==, 0);
+        struct starts s = starts_of(&l, devices[i]);
+        CHECK(strcmp(s.items[0].what, "digits") == 0);
+        CHECK_INT(s.items[0].made_digits, ==, 1);
+        CHECK(strcmp(s.items[1].what, "digits_one_128") == 0);
+        CHECK_INT(s.items[1].made_digits, ==, 0);
+        l.gate_up.digits = 0;
+        CHECK_INT(to(&l, 1, devices[i]).digits, ==, 2);
+    }
+    static const struct {
+        int rows, n, k;
+        bool left;
+    } all[] = {{65, 2048, 2048, true},    {64, 2048, 2048, false},  {33, 32768, 2048, true},
+               {32, 32768, 2048, false},  {816, 2048, 2112, false}, {31744, 2048, 2048, true},
+               {31745, 2048, 2048, false}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        make(&l, all[i].rows);
+        l.commands[1].kernel = TEC_KERNEL_gemm_int8;
+        l.gate_up.digits = 1;
+        l.gate_up.n = all[i].n;
+        l.gate_up.k = l.gate_up.ldx = l.norm.cols = l.norm.ldy = all[i].k;
+        CHECK_INT(to(&l, 1, &ada).x != NULL, ==, all[i].left);
+    }
+}
+
 TEST(nothing_is_left_where_nobody_reads_terms)
 {
     struct layer l;

@@ -1,5 +1,6 @@
-/* chain_terms.h - when a kernel leaves its rows as the bf16 terms that the product behind it reads,
- * in place of float32: plain C, for the device and for the model of kernels (kernels/grids.h).
+/* chain_terms.h - when a kernel leaves its rows as the bf16 terms, or the digits of 8 bits, that
+ * the product behind it reads, in place of float32: plain C, for the device and for the model of
+ * kernels (kernels/grids.h).
  *
  * Products of many rows by warp groups read x as terms, which row_terms writes for them. Where the
  * product alone reads what the kernel in front makes, that kernel writes the terms itself. A term
@@ -13,11 +14,13 @@
 #include "kernels/cuda/chain_list.h"
 
 /* x as terms, ready for a product; x NULL: it is float32. They lie in the memory for the terms of
- * rows, or in that for partial sums: products of many rows need no sums there. */
+ * rows, or in that for partial sums: products of many rows need no sums there. Or as digits, of so
+ * many rows, in the former. */
 struct chain_handed {
     const float *x;
     int terms, k;
     bool among_sums;
+    int digits, rows; /* 0: bf16 terms */
 };
 
 /* Rows that a command makes. `behind`: in one kernel with the product in front of it. */
@@ -91,24 +94,49 @@ static inline bool chain_follows(const struct tec_capture *capture, int at)
            c->branch == c[-1].branch;
 }
 
+/* Whether a product reads just what was made. */
+static inline bool chain_reads(const struct tec_gemm_args *a, const struct chain_rows *made)
+{
+    return a->x == made->y && a->rows == made->rows && a->max_rows == made->max_rows &&
+           a->ldx == made->ld && a->k == made->cols;
+}
+
+/* What a norm leaves for a product of many rows with 8-bit weights, in whole groups of k. */
+static inline struct chain_handed chain_handed_digits(const struct tec_capture_step *c,
+                                                      const struct tec_cuda_facts *f)
+{
+    const struct chain_handed none = {NULL, 0, 0, false, 0, 0};
+    const struct tec_gemm_args *a = c->args;
+    struct tec_cuda_digits form = digits_form(a->k, a->digits);
+    struct chain_rows made = chain_rows_of(c - 1, f);
+    bool norm = c[-1].kernel == TEC_KERNEL_rmsnorm || c[-1].kernel == TEC_KERNEL_layernorm;
+    if (!norm || !chain_reads(a, &made) || a->k % TEC_INT8_GROUP != 0 ||
+        !digits_first(a->n, a->k, a->max_rows, a->digits, f) || a->max_rows > digits_part(&form, f))
+        return none;
+    return (struct chain_handed){a->x, 0, a->k, false, form.digits, a->max_rows};
+}
+
 /* What the kernel in front of the command at `at` leaves for it. A finish leaves its rows where
  * those that its own product reads are not: that one may have them from in front, too. */
 static inline struct chain_handed chain_handed_to(const struct tec_capture *capture, int at,
                                                   const struct tec_cuda_facts *f)
 {
-    const struct chain_handed none = {NULL, 0, 0, false};
+    const struct chain_handed none = {NULL, 0, 0, false, 0, 0};
     int terms = 0, terms_before = 0;
     bool together = false;
-    if (!f->groups || at >= capture->n || !chain_follows(capture, at))
+    if (at >= capture->n || !chain_follows(capture, at))
         return none;
     const struct tec_capture_step *c = &capture->commands[at];
+    if (c->kind == TEC_RUN && c->kernel == TEC_KERNEL_gemm_int8)
+        return chain_handed_digits(c, f);
+    if (!f->groups)
+        return none;
     struct chain_rows made = chain_rows_of(c - 1, f);
     size_t size = made.y ? chain_terms_read(capture, at, f, &together, &terms) : 0;
     if (size == 0)
         return none;
     const struct tec_gemm_args *a = c->args;
-    bool same = a->x == made.y && a->rows == made.rows && a->max_rows == made.max_rows;
-    if (!same || a->ldx != made.ld || a->k != made.cols || a->k % 16 != 0)
+    if (!chain_reads(a, &made) || a->k % 16 != 0)
         return none;
     bool among_sums = size <= f->partials_size;
     if (made.behind) {
@@ -119,7 +147,7 @@ static inline struct chain_handed chain_handed_to(const struct tec_capture *capt
         if (among_sums && size > f->partials_size)
             return none;
     }
-    return (struct chain_handed){a->x, terms, a->k, among_sums};
+    return (struct chain_handed){a->x, terms, a->k, among_sums, 0, 0};
 }
 
 /* Commands that a chain does. */

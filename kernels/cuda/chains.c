@@ -34,8 +34,9 @@ static struct tec_cuda_terms terms_for(const struct tec_capture *capture, int at
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
     struct chain_handed handed = chain_handed_to(capture, at, &facts);
     void *sums = launch->partials;
-    return (struct tec_cuda_terms){handed.x, handed.among_sums ? sums : launch->terms, handed.terms,
-                                   handed.k};
+    return (struct tec_cuda_terms){handed.x,      handed.among_sums ? sums : launch->terms,
+                                   handed.terms,  handed.k,
+                                   handed.digits, handed.rows};
 }
 
 static bool start(const struct tec_cuda_chain *chain, void *user)

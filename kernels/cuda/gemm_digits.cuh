@@ -248,13 +248,13 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
                   "gemm_choice.h counts with the same");
 #include "kernels/cuda/gemm_tiles.def"
 
-/* Start one part of the rows, whose digits are at launch->terms, by the tile that was chosen. */
+/* Start one part of the rows, whose digits are at `at`, by the tile that was chosen. */
 template <class Finish>
 static void digits_start(enum gemm_tile_id tile, const struct tec_gemm_args *a,
                          const Finish &finish, const struct tec_cuda_digits *form, int base,
-                         int count, struct tec_cuda_launch *launch)
+                         int count, void *at, struct tec_cuda_launch *launch)
 {
-    struct digits_out out = digits_out_of(launch->terms, form, count);
+    struct digits_out out = digits_out_of(at, form, count);
     struct digits_in in = {out.at, out.units, base};
 #define DIGITS_TILE(name, ...)                                                       \
     if (tile == GEMM_##name)                                                         \
@@ -265,7 +265,8 @@ static void digits_start(enum gemm_tile_id tile, const struct tec_gemm_args *a,
 #include "kernels/cuda/gemm_tiles.def"
 }
 
-/* Start a product of many rows (digits_part), as many at a time as there is room for. */
+/* Start a product of many rows (digits_part), as many at a time as there is room for; all where
+ * their digits are ready. */
 template <class Finish>
 static void digits_start_all(const struct tec_gemm_args *a, const Finish &finish,
                              struct tec_cuda_launch *launch)
@@ -273,10 +274,12 @@ static void digits_start_all(const struct tec_gemm_args *a, const Finish &finish
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
     struct tec_cuda_digits form = digits_form(a->k, a->digits);
     int part = digits_part(&form, &facts);
+    void *ready = tec_cuda_digits_ready(a, &form, launch);
     for (int base = 0; base < a->max_rows; base += part) {
         int count = a->max_rows - base < part ? a->max_rows - base : part;
-        tec_cuda_row_digits(a, &form, NULL, base, count, launch);
+        if (!ready)
+            tec_cuda_row_digits(a, &form, NULL, base, count, launch);
         digits_start(digits_choose(finish.places(), count, form.digits, &facts), a, finish, &form,
-                     base, count, launch);
+                     base, count, ready ? ready : launch->terms, launch);
     }
 }

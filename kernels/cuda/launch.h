@@ -15,11 +15,13 @@
 extern "C" {
 #endif
 
-/* Rows as bf16 terms in device memory, in place of float32: chain_terms.h. */
+/* Rows as bf16 terms, or as digits of 8 bits, in device memory, in place of float32: chain_terms.h.
+ */
 struct tec_cuda_terms {
     const float *of; /* where they are not as float32; NULL: there are none */
     unsigned char *at;
     int terms, k;
+    int digits, rows; /* digits of each number, of so many rows; 0: bf16 terms */
 };
 
 /* Facts of the device and memory that kernels share. One for each stream. */

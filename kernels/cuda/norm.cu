@@ -4,6 +4,7 @@
  * units of the largest element; layernorm therefore sums the distances from it, which are nearly
  * exact, and moves mean and variance by what that sum shows. */
 #include "kernels/cuda/norm.cuh"
+#include "kernels/cuda/row_digits.cuh"
 #include "kernels/cuda/row_terms.cuh"
 
 struct row {
@@ -121,9 +122,37 @@ static __device__ __forceinline__ struct statistics measure(const struct row &ro
     return s;
 }
 
-template <int HELD, bool CENTRED>
+/* A row's quad at column c goes to y, or where it is left as terms. */
+struct norm_plain {
+    struct terms_out terms;
+
+    __device__ __forceinline__ void put(const tec_norm_args &a, int r, int c, const struct quad &q,
+                                        bool wide) const
+    {
+        if (terms.at)
+            terms.quad(r, c, make_float2(q.v[0], q.v[1]), make_float2(q.v[2], q.v[3]));
+        else
+            quad_store(a.y + (size_t)r * (size_t)a.ldy + c, q, a.cols - c, wide);
+    }
+};
+
+/* It is left as digits: columns are whole groups, so a warp has one of them. */
+struct norm_digits {
+    struct digits_out digits;
+
+    __device__ __forceinline__ void put(const tec_norm_args &, int r, int c, const struct quad &q,
+                                        bool) const
+    {
+        if (digits.digits == 1)
+            digits_quad<1>(digits, r, c, q.v);
+        else
+            digits_quad<2>(digits, r, c, q.v);
+    }
+};
+
+template <int HELD, bool CENTRED, class Out>
 static __global__ void __launch_bounds__(NORM_THREADS)
-    norm_kernel(struct tec_norm_args a, bool wide, bool wide_out, struct terms_out out)
+    norm_kernel(struct tec_norm_args a, bool wide, bool wide_out, Out out)
 {
     wait_previous();
     release_next();
@@ -134,7 +163,6 @@ static __global__ void __launch_bounds__(NORM_THREADS)
     bool fixed = a.fixed && r < *a.fixed;
     const float *weights = fixed ? a.fixed_weight : a.weight;
     const float *biases = fixed ? a.fixed_bias : a.bias;
-    float *y = a.y + (size_t)r * (size_t)a.ldy;
     struct quad held[HELD], weight[HELD], bias[HELD]; /* all on their way before the first sum */
     hold<HELD>(held, row.x, a.cols, wide);
     hold<HELD>(weight, weights, a.cols, wide_out);
@@ -148,15 +176,12 @@ static __global__ void __launch_bounds__(NORM_THREADS)
             float v = CENTRED ? x.v[i] - s.mean - s.rest : x.v[i];
             w.v[i] = normed(v, s.scale, __fadd_rn(a.offset, w.v[i]), b.v[i], a.round);
         }
-        if (out.at)
-            out.quad(r, c, make_float2(w.v[0], w.v[1]), make_float2(w.v[2], w.v[3]));
-        else
-            quad_store(y + c, w, a.cols - c, wide_out);
+        out.put(a, r, c, w, wide_out);
     });
 }
 
-template <bool CENTRED>
-static void norm(const struct tec_norm_args *a, struct tec_cuda_launch *launch)
+template <bool CENTRED, class Out>
+static void norm_to(const struct tec_norm_args *a, const Out &out, struct tec_cuda_launch *launch)
 {
     int quads = ceil_div(a->cols, QUAD), threads = norm_threads(a->cols);
     bool wide = floats_aligned(a->x, a->ldx);
@@ -164,13 +189,21 @@ static void norm(const struct tec_norm_args *a, struct tec_cuda_launch *launch)
                     floats_aligned(a->bias, 0) && floats_aligned(a->fixed_weight, 0) &&
                     floats_aligned(a->fixed_bias, 0);
     dim3 grid((unsigned)a->max_rows), block((unsigned)threads);
-    struct terms_out out = terms_out_of(launch, a->y);
-    if (quads <= threads)
-        tec_cuda_start(launch, norm_kernel<1, CENTRED>, grid, block, 0, *a, wide, wide_out, out);
-    else if (quads <= 2 * threads)
-        tec_cuda_start(launch, norm_kernel<2, CENTRED>, grid, block, 0, *a, wide, wide_out, out);
+    auto kernel = quads <= threads       ? norm_kernel<1, CENTRED, Out>
+                  : quads <= 2 * threads ? norm_kernel<2, CENTRED, Out>
+                                         : norm_kernel<4, CENTRED, Out>;
+    tec_cuda_start(launch, kernel, grid, block, 0, *a, wide, wide_out, out);
+}
+
+template <bool CENTRED>
+static void norm(const struct tec_norm_args *a, struct tec_cuda_launch *launch)
+{
+    struct norm_digits digits = {digits_left(launch, a->y)};
+    struct norm_plain plain = {terms_out_of(launch, a->y)};
+    if (digits.digits.at)
+        norm_to<CENTRED>(a, digits, launch);
     else
-        tec_cuda_start(launch, norm_kernel<4, CENTRED>, grid, block, 0, *a, wide, wide_out, out);
+        norm_to<CENTRED>(a, plain, launch);
 }
 
 void tec_cuda_layernorm(const struct tec_norm_args *a, struct tec_cuda_launch *launch)

@@ -75,3 +75,41 @@ static __device__ __forceinline__ void digits_of(unsigned (&word)[DIGITS], const
         }
     }
 }
+
+/* Four columns of a row, of which the first is a multiple of four: all lanes of a warp, 128 columns
+ * that begin at a group of 8-bit weights. */
+template <int DIGITS>
+static __device__ __forceinline__ void digits_quad(const struct digits_out &out, int r, int column,
+                                                   const float (&v)[4])
+{
+    int group = column / TEC_INT8_GROUP, in = column % DIGITS_K;
+    unsigned largest = 0, word[DIGITS];
+    TEC_UNROLL
+    for (int i = 0; i < 4; i++)
+        largest = max(largest, __float_as_uint(v[i]) & 0x7fffffffU);
+    TEC_UNROLL
+    for (int other = WARP / 2; other; other /= 2)
+        largest = max(largest, __shfl_xor_sync(ALL_LANES, largest, other));
+    float per, unit = digits_unit<DIGITS>(largest, &per);
+    digits_of<DIGITS>(word, v, per);
+    unsigned char *to =
+        out.place(r, group, column % TEC_INT8_GROUP / DIGITS_K) + in / 16 * 128 + in % 16;
+    TEC_UNROLL
+    for (int d = 0; d < DIGITS; d++)
+        *reinterpret_cast<unsigned *>(to + d * DIGITS_EIGHT) = word[d];
+    if (column % TEC_INT8_GROUP == 0)
+        *out.unit(r, group) = unit;
+}
+
+/* For a kernel that makes `of`, which is taken from the launch; at NULL: it leaves no digits. */
+static inline struct digits_out digits_left(struct tec_cuda_launch *launch, const float *of)
+{
+    struct tec_cuda_terms *leave = &launch->leave;
+    struct digits_out out = {NULL, NULL, 0, 0, 0};
+    if (leave->of == of && of && leave->digits) {
+        struct tec_cuda_digits form = {leave->k, TEC_INT8_GROUP, leave->digits};
+        out = digits_out_of(leave->at, &form, leave->rows);
+        leave->of = NULL;
+    }
+    return out;
+}

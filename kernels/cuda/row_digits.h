@@ -20,4 +20,18 @@ void tec_cuda_row_digits(const struct tec_gemm_args *a, const struct tec_cuda_di
 }
 #endif
 
+/* The digits of all of a->x, where the kernel in front has left them, which takes them from the
+ * launch; NULL: x is float32. */
+static inline unsigned char *tec_cuda_digits_ready(const struct tec_gemm_args *a,
+                                                   const struct tec_cuda_digits *form,
+                                                   struct tec_cuda_launch *launch)
+{
+    struct tec_cuda_terms *ready = &launch->ready;
+    if (!ready->of || ready->of != a->x || ready->digits != form->digits || ready->k != form->k ||
+        ready->rows != a->max_rows)
+        return NULL;
+    ready->of = NULL;
+    return ready->at;
+}
+
 #endif

@@ -45,7 +45,7 @@ struct terms_out {
 static inline struct terms_out terms_out_of(struct tec_cuda_launch *launch, const float *of)
 {
     struct terms_out out = {NULL, 0, 0};
-    if (launch->leave.of == of && of) {
+    if (launch->leave.of == of && of && !launch->leave.digits) {
         out = {launch->leave.at, ceil_div(launch->leave.k, (int)TERMS_K), launch->leave.terms};
         launch->leave.of = NULL;
     }

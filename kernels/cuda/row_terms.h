@@ -17,7 +17,8 @@ static inline const unsigned char *tec_cuda_terms_ready(const struct tec_gemm_ar
                                                         struct tec_cuda_launch *launch)
 {
     struct tec_cuda_terms *ready = &launch->ready;
-    if (!ready->of || ready->of != a->x || ready->terms != terms || ready->k != a->k)
+    if (!ready->of || ready->of != a->x || ready->digits || ready->terms != terms ||
+        ready->k != a->k)
         return NULL;
     ready->of = NULL;
     return ready->at;

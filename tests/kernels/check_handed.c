@@ -1,6 +1,7 @@
 /* check_handed.c - checks that what a kernel leaves as bf16 terms for the product behind it gives
  * the bytes of float32 rows: behind norms, attention, and products that end with a gate or gelu. */
 #include "kernels/device_kind.h"
+#include "kernels/int8.h"
 #include "tests/kernels/attention_case.h"
 #include "tests/kernels/cuda_tier.h"
 
@@ -93,6 +94,23 @@ static struct chain_of behind_norm(struct conform *c, bool centred, int max_rows
     const int *rows = conform_live(c, max_rows - conform_int(0, 9));
     struct tec_norm_args *a = append_norm(c, &l, centred, rows, max_rows, cols);
     append_reader(c, &l, a->y, a->ldy, rows, max_rows, cols, a->round);
+    return l;
+}
+
+/* A norm and a product with 8-bit weights. */
+static struct chain_of behind_norm_bytes(struct conform *c, bool centred, int max_rows, int cols)
+{
+    struct chain_of l = {.n = 0};
+    const int *rows = conform_live(c, max_rows - conform_int(0, 9));
+    struct tec_norm_args *a = append_norm(c, &l, centred, rows, max_rows, cols);
+    append_reader(c, &l, a->y, a->ldy, rows, max_rows, cols, false);
+    int n = l.reader->n;
+    void *w = conform_buf(c, tec_int8_size(n, cols), 1);
+    memset(w, 0, tec_int8_size(n, cols));
+    tec_int8_pack(w, n, cols, 0, n, filled(c, (size_t)n * (size_t)cols, false));
+    l.reader->w = w;
+    l.reader->digits = conform_int(0, 2);
+    l.commands[l.n - 1].kernel = TEC_KERNEL_gemm_int8;
     return l;
 }
 
@@ -220,6 +238,20 @@ static void handed_rooms(struct conform *c)
     cuda_tier_room(0, 0);
 }
 
+/* A norm leaves digits of whole groups of k, for many rows; not where 128 of 140 rows find room. */
+static void handed_digits(struct conform *c)
+{
+    for (int i = 0; i < 8; i++) {
+        int cols = 128 * conform_int(1, i == 7 ? 20 : 4) + (i == 3 ? 64 : 0);
+        int rows = i == 5 ? 140 : i == 6 ? conform_int(1, 64) : conform_int(65, 150);
+        struct chain_of l = behind_norm_bytes(c, i % 2, rows, cols);
+        bool many = rows > 64 || (rows > 32 && l.reader->n > 128);
+        cuda_tier_room(0, i == 5 ? (size_t)cols * (2 * 128 + 4) : 0);
+        compare_lists(c, &l, many && i != 3 && i != 5);
+    }
+    cuda_tier_room(0, 0);
+}
+
 void conform_handed(struct conform *c)
 {
     static const enum tec_kernel_id thens[] = {TEC_KERNEL_gelu, TEC_KERNEL_gelu_erf,
@@ -245,6 +277,7 @@ void conform_handed(struct conform *c)
         struct chain_of l = behind_attention(c, bf16, dim, &may);
         compare_lists(c, &l, groups && may && (bf16 || dim <= 128));
     }
+    handed_digits(c);
     handed_parts(c);
     handed_rooms(c);
     cuda_tier_plan_for(0, 0);

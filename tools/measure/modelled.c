@@ -53,12 +53,14 @@ static int resident_of(const struct tec_chip *chip, const struct tec_grid *g)
     return n < 1 ? 1 : n;
 }
 
-/* The work's bytes where what is made is left as terms of two bytes each. */
+/* The work's bytes where what is made is left as terms of two bytes each, or digits of one. */
 static struct tec_cost left_cost(const struct start *s)
 {
     struct tec_cost cost = s->work->cost;
     if (s->grid->made_terms)
         cost.written = cost.written * s->grid->made_terms / 2;
+    if (s->grid->made_digits)
+        cost.written = cost.written * s->grid->made_digits / 4;
     return cost;
 }
 
@@ -315,11 +317,12 @@ static const double waits[TEC_KERNEL_COUNT] = {
     [TEC_KERNEL_rope_f32] = 1, [TEC_KERNEL_rope_bf16] = 1,
 };
 
-/* A norm's row is written as terms in pieces of 16 bytes, each of which takes 32 of the L2's. */
+/* A norm's row is written as terms or digits in pieces of 16 bytes, each of which takes 32 of the
+ * L2's. */
 static double rows_us(struct start *s)
 {
     struct tec_cost moved = left_cost(s);
-    if (s->grid->made_terms)
+    if (s->grid->made_terms || s->grid->made_digits)
         moved.written *= 2;
     double most = 0.0, memory = tec_start_memory_us(s, &moved);
     double wait = waits[s->grid->kernel] * ROW_WAIT * s->slower;
