@@ -181,17 +181,18 @@ static void of_gemm_int4(const struct reporter *to, struct tec_grid *g)
 }
 
 /* Rows go in parts where there is no room for the digits of all. */
-static void report_digits(const struct reporter *to, const struct tec_grid *plain)
+static void report_digits(const struct reporter *to, const struct tec_grid *plain,
+                          const struct gemm_ask *ask)
 {
     const struct tec_gemm_args *a = plain->args;
     struct tec_cuda_digits form = digits_form(a->k, a->digits);
     int part = digits_part(&form, to->facts);
-    for (int base = 0; base < a->max_rows; base += part) {
+    for (int base = 0; base < ask->rows; base += part) {
         struct tec_grid product = *plain;
-        int count = a->max_rows - base < part ? a->max_rows - base : part;
+        int count = ask->rows - base < part ? ask->rows - base : part;
         report_row_digits(to, plain, &form, base, count);
-        set_tile(&product, digits_choose(a->n / 16, count, form.digits, to->facts), count,
-                 a->n / 16);
+        set_tile(&product, digits_choose(ask->places, count, form.digits, to->facts), count,
+                 ask->places);
         product.terms = form.digits;
         product.first = base;
         report(to, &product);
@@ -207,6 +208,10 @@ static bool report_int8(const struct reporter *to, const struct gemm_ask *ask,
                          .left = chain->left,
                          .leaves = chain->leaves,
                          .then = chain->then};
+    if (!chain->leaves && chain_digits(chain, to->facts)) {
+        report_digits(to, &g, ask);
+        return true;
+    }
     enum gemm_tile_id id = int8_choose(ask->rows, chain->gemm->digits, ask->pairs);
     set_tile(&g, id, ask->rows, ask->places);
     g.terms = gemm_tiles[id].terms;
@@ -221,13 +226,9 @@ static bool report_int8(const struct reporter *to, const struct gemm_ask *ask,
 
 static void of_gemm_int8(const struct reporter *to, struct tec_grid *g)
 {
-    const struct tec_gemm_args *a = g->args;
-    const struct tec_cuda_chain alone = {.gemm = a, .int8 = true};
-    struct gemm_ask ask = chain_plain_ask(a, false);
-    if (digits_first(a->n, a->k, a->max_rows, a->digits, to->facts))
-        report_digits(to, g);
-    else
-        report_int8(to, &ask, &alone);
+    const struct tec_cuda_chain alone = {.gemm = g->args, .int8 = true};
+    struct gemm_ask ask = chain_plain_ask(g->args, false);
+    report_int8(to, &ask, &alone);
 }
 
 static void of_gemm_f32(const struct reporter *to, struct tec_grid *g)

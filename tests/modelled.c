@@ -410,6 +410,40 @@ TEST(products_of_8_bit_weights_leave_and_take_along)
     }
 }
 
+/* Of 51 rows 8 tiles of 128 columns are more than seven processors, so digits are written first: a
+ * product that has that done leaves no sums, and begins with no norm, but ends as others do. */
+TEST(products_of_8_bit_weights_whose_digits_are_written_first)
+{
+    struct tec_cuda_facts few = ada;
+    struct list l;
+    make_list(&l, AS_IT_IS, 51);
+    struct tec_gated_args gated = {.x = list_y, .y = list_x, .rows = l.reads.rows};
+    gated.max_rows = 51;
+    gated.ldx = Y_COLS;
+    gated.ldy = gated.cols = gated.up_at = Y_COLS / 2;
+    l.steps[0].kernel = l.steps[2].kernel = TEC_KERNEL_gemm_int8;
+    l.adds.digits = l.reads.digits = 1;
+    l.steps[2].passes = true;
+    l.steps[3] = step_of(TEC_KERNEL_gelu_mul, &gated);
+    l.capture.n = 4;
+    few.terms_size = TEC_CUDA_TERMS;
+    few.processors = 8; /* fewer than the second product's 16 tiles */
+    struct grids g = list_of(&l, &few);
+    REQUIRE(g.n == 4);
+    CHECK(!g.items[0].leaves && g.items[1].kernel == TEC_KERNEL_rmsnorm);
+    CHECK_STR(g.items[2].what, "row_digits");
+    CHECK(g.items[3].then == TEC_CUDA_THEN_gelu_mul && !g.items[3].norm);
+    CHECK_INT((int)g.items[3].blocks[1] * gemm_tiles[g.items[3].choice.tile].columns, ==, Y_COLS);
+    few.processors = 7; /* fewer than the first one's, too, which another norm is behind */
+    l.reads.n = 896;
+    l.steps[2].passes = false;
+    l.capture.n = 3;
+    g = list_of(&l, &few);
+    REQUIRE(g.n == 3);
+    CHECK_STR(g.items[0].what, "row_digits");
+    CHECK(!g.items[1].leaves && g.items[2].norm && !g.items[2].left);
+}
+
 /* --- registers ------------------------------------------------------------------------------- */
 
 /* The most that a line of tests/cuda_registers.expected has whose kernel begins and ends so, on 8.0

@@ -79,8 +79,10 @@ static inline bool chain_leaves(const struct tec_capture *capture, int at,
     bool product = c->kernel == TEC_KERNEL_gemm_bf16 || c->kernel == TEC_KERNEL_gemm_int8;
     bool follows = product && c->kind == TEC_RUN && c[1].kind == TEC_RUN &&
                    c[1].branch == c->branch && !c[1].joins;
+    const struct tec_cuda_chain first = {.gemm = product ? c->args : NULL,
+                                         .int8 = c->kernel == TEC_KERNEL_gemm_int8};
     return follows && chain_normed(capture, at + 1, &chain) > 1 &&
-           chain_left(c->args, &chain, facts);
+           chain_left(&first, &chain, facts);
 }
 
 /* Offers the commands from `at` on to `take` as one kernel: all of them first, then fewer. Returns

@@ -32,6 +32,13 @@ static inline bool chain_groups(const struct tec_cuda_chain *chain, const struct
     return f->groups && !chain->int8;
 }
 
+/* Whether the digits of the product's rows are written first, by a kernel of its own. */
+static inline bool chain_digits(const struct tec_cuda_chain *chain, const struct tec_cuda_facts *f)
+{
+    const struct tec_gemm_args *a = chain->gemm;
+    return chain->int8 && digits_first(a->n, a->k, a->max_rows, a->digits, f);
+}
+
 /* The most rows of a product that begins with its norm. Where no sums are left, its blocks measure
  * all rows again, which by warp groups takes longer than a norm of its own where there are many:
  * with 51 rows on an H100. */
@@ -59,16 +66,18 @@ static inline bool chain_begins(const struct tec_cuda_chain *chain, bool left,
     bool quads = norm->cols % 4 == 0 && floats_aligned(norm->x, norm->ldx) &&
                  floats_aligned(norm->weight, 0) && floats_aligned(norm->bias, 0) &&
                  floats_aligned(norm->fixed_weight, 0) && floats_aligned(norm->fixed_bias, 0);
-    return same && quads && a->max_rows <= chain_norm_rows(left, chain_groups(chain, f));
+    return same && quads && a->max_rows <= chain_norm_rows(left, chain_groups(chain, f)) &&
+           !chain_digits(chain, f);
 }
 
-/* Whether a product that adds to its y leaves the sums of squares of that for the norm that `next`
- * begins with: of whole panels. What is left is written, read again, and waited for; few rows are
- * measured by the next product while its first weights come. From how many numbers on it is worth
- * it is what a model says (doc/roofline.md): none was measured. */
-static inline bool chain_left(const struct tec_gemm_args *a, const struct tec_cuda_chain *next,
+/* Whether the product `first`, which adds to its y, leaves the sums of squares of that for the norm
+ * that `next` begins with: of whole panels. What is left is written, read again, and waited for;
+ * few rows are measured by the next product while its first weights come. From how many numbers on
+ * it is worth it is what a model says (doc/roofline.md): none was measured. */
+static inline bool chain_left(const struct tec_cuda_chain *first, const struct tec_cuda_chain *next,
                               const struct tec_cuda_facts *f)
 {
+    const struct tec_gemm_args *a = first->gemm;
     const struct tec_norm_args *norm = next->norm;
     enum { MANY_ROWS = 17, MANY = 8192, MANY_OF_GROUPS = 24576 };
     bool same = a->add && a->y == norm->x && a->ldy == norm->ldx && a->rows == norm->rows &&
@@ -77,7 +86,7 @@ static inline bool chain_left(const struct tec_gemm_args *a, const struct tec_cu
     bool worth = a->max_rows >= MANY_ROWS ||
                  numbers >= (size_t)(chain_groups(next, f) ? MANY_OF_GROUPS : MANY);
     return same && worth && numbers / 16 * sizeof(float) <= f->squares_size &&
-           chain_begins(next, true, f);
+           !chain_digits(first, f) && chain_begins(next, true, f);
 }
 
 /* --- what goes along behind a product: the condition, and the pairs of panels that it takes ----

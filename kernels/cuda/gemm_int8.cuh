@@ -14,6 +14,7 @@
 #pragma once
 
 #include "kernels/cuda/gemm_choice.h"
+#include "kernels/cuda/gemm_digits.cuh"
 #include "kernels/cuda/gemm_finish.cuh"
 #include "kernels/cuda/gemm_norm.cuh"
 #include "kernels/cuda/row.cuh"
@@ -340,8 +341,8 @@ template <class S, class Finish, bool FEW> static constexpr bool int8_suits()
     return (FEW || S::N == 8) && (S::N > 1 || S::ACROSS == (Finish::PAIRS ? 2 : 1));
 }
 
-/* Start a product, with what goes along behind it; norm: in front of it, and a->x and a->ldx are
- * the norm's, or NULL. */
+/* Start a product whose blocks make the digits of their rows, with what goes along behind it; norm:
+ * in front of it, and a->x and a->ldx are the norm's, or NULL. */
 template <bool FEW, class Finish>
 static bool start_int8(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                        const Finish &finish, struct tec_cuda_launch *launch)
@@ -371,5 +372,17 @@ static bool start_int8(const struct tec_gemm_args *a, const struct tec_norm_args
             tec_cuda_start(launch, gemm_int8_kernel<name, Finish>, grid, threads, shared, *a, \
                            finish, wide);
 #include "kernels/cuda/gemm_tiles.def"
+    return true;
+}
+
+/* Start a product of any number of rows. */
+template <bool FEW, class Finish>
+static bool start_bytes(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                        const Finish &finish, struct tec_cuda_launch *launch)
+{
+    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
+    if (norm || !digits_first(a->n, a->k, a->max_rows, a->digits, &facts))
+        return start_int8<FEW>(a, norm, finish, launch);
+    digits_start_all(a, finish, launch);
     return true;
 }

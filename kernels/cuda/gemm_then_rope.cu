@@ -125,12 +125,12 @@ bool tec_cuda_int8_then_rope_f32(const struct tec_gemm_args *a, const struct tec
                                  const struct tec_rope_args *then, struct tec_cuda_launch *launch)
 {
     return heads_go_along(a, norm, then) &&
-           start_int8<false>(a, NULL, single_finish<store_heads>{*a, {{}, *then}}, launch);
+           start_bytes<false>(a, NULL, single_finish<store_heads>{*a, {{}, *then}}, launch);
 }
 
 bool tec_cuda_int8_then_rope_bf16(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                                   const struct tec_rope_args *then, struct tec_cuda_launch *launch)
 {
     return rope_goes_along(a, then) &&
-           start_int8<true>(a, norm, pair_finish<store_rotated>{*a, {{}, *then}}, launch);
+           start_bytes<true>(a, norm, pair_finish<store_rotated>{*a, {{}, *then}}, launch);
 }

@@ -138,7 +138,7 @@ static void put_front(struct conform *c, struct front *f, bool norm, struct tec_
         return;
     f->args = norm_of(c, gemm);
     f->norm = &f->args;
-    f->may = gemm->max_rows <= cuda_tier_norm_rows(c->id, false) && gemm->k % 4 == 0;
+    f->may = gemm->max_rows <= cuda_tier_norm_rows(c->id, gemm, false) && gemm->k % 4 == 0;
 }
 
 static void alone(struct conform *c, int rows, int k)
@@ -314,7 +314,8 @@ static void squares(struct conform *c, int rows, int cols, int k, bool gates)
     memset(a.norm.y, 0xff, (size_t)rows * (size_t)a.norm.ldy * sizeof *a.norm.y);
     for (int left = 0; left < 2; left++) {
         memcpy(a.out.at, unset, a.out.size);
-        bool done = together(c, &a, left), must = rows <= cuda_tier_norm_rows(c->id, left);
+        bool done = together(c, &a, left),
+             must = rows <= cuda_tier_norm_rows(c->id, &a.second, left);
         if (done != must)
             conform_fail(c, "%d rows, sums %sleft: %s", rows, left ? "" : "not ",
                          done ? "done together" : "not done together");

@@ -443,10 +443,11 @@ bool cuda_tier_reads_terms(void)
     return tier.launch.groups;
 }
 
-int cuda_tier_norm_rows(enum tec_kernel_id product, bool left)
+int cuda_tier_norm_rows(enum tec_kernel_id product, const struct tec_gemm_args *gemm, bool left)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(&tier.launch);
-    return chain_norm_rows(left, facts.groups && product != TEC_KERNEL_gemm_int8);
+    const struct tec_cuda_chain chain = {.gemm = gemm, .int8 = product == TEC_KERNEL_gemm_int8};
+    return chain_digits(&chain, &facts) ? 0 : chain_norm_rows(left, chain_groups(&chain, &facts));
 }
 
 bool cuda_tier_rope_fits(enum tec_kernel_id product, const struct tec_gemm_args *gemm,

@@ -43,8 +43,8 @@ bool cuda_tier_digits(const struct tec_gemm_args *a, const struct tec_cuda_digit
 /* Whether products of many rows read x as terms that are in memory. */
 bool cuda_tier_reads_terms(void);
 
-/* The most rows of a product that goes together with the norm in front of it. */
-int cuda_tier_norm_rows(enum tec_kernel_id product, bool left);
+/* The most rows with which this product would go together with the norm in front of it. */
+int cuda_tier_norm_rows(enum tec_kernel_id product, const struct tec_gemm_args *gemm, bool left);
 /* Whether a product goes together with this rope_bf16 behind it. */
 bool cuda_tier_rope_fits(enum tec_kernel_id product, const struct tec_gemm_args *gemm,
                          const struct tec_rope_args *rope);

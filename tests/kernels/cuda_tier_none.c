@@ -51,9 +51,9 @@ void cuda_tier_leave(enum tec_kernel_id product, const struct tec_gemm_args *gem
     (void)product, (void)gemm;
 }
 
-int cuda_tier_norm_rows(enum tec_kernel_id product, bool left)
+int cuda_tier_norm_rows(enum tec_kernel_id product, const struct tec_gemm_args *gemm, bool left)
 {
-    (void)product, (void)left;
+    (void)product, (void)gemm, (void)left;
     return 0;
 }
 
