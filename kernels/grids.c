@@ -2,6 +2,7 @@
 #include "kernels/grids.h"
 
 #include "kernels/cuda/chain_terms.h"
+#include "kernels/cuda/gemm_int8_choice.h"
 #include "kernels/cuda/row_grid.h"
 #include "kernels/int4.h"
 
@@ -40,6 +41,7 @@ static const char *const tile_kernels[GEMM_TILES] = {
 #define INT4_MANY_TILE(name, ...) [GEMM_##name] = "gemm_int4_many_kernel",
 #define INT8_TILE(name, ...) [GEMM_##name] = "gemm_int8_kernel",
 #define DIGITS_TILE(name, ...) [GEMM_##name] = "gemm_digits_kernel",
+#define BYTES_TILE(name, ...) [GEMM_##name] = "gemm_int8_groups_kernel",
 #define F32_TILE(name, ...) [GEMM_##name] = "gemm_kernel",
 #include "kernels/cuda/gemm_tiles.def"
 };
@@ -186,13 +188,19 @@ static void report_digits(const struct reporter *to, const struct tec_grid *plai
 {
     const struct tec_gemm_args *a = plain->args;
     struct tec_cuda_digits form = digits_form(a->k, a->digits);
-    int part = digits_part(&form, to->facts);
+    int part = digits_part(&form, to->facts), places = ask->places;
+    bool groups = to->facts->groups;
     for (int base = 0; base < ask->rows; base += part) {
         struct tec_grid product = *plain;
         int count = ask->rows - base < part ? ask->rows - base : part;
+        enum gemm_tile_id id = groups ? bytes_choose(places, count, a->k, form.digits, to->facts)
+                                      : digits_choose(places, count, form.digits, to->facts);
         report_row_digits(to, plain, &form, base, count);
-        set_tile(&product, digits_choose(ask->places, count, form.digits, to->facts), count,
-                 ask->places);
+        set_tile(&product, id, count, places);
+        if (groups) {
+            product.blocks[0] = (unsigned)bytes_blocks(id, places, count, to->facts->processors);
+            product.blocks[1] = 1;
+        }
         product.terms = form.digits;
         product.first = base;
         report(to, &product);

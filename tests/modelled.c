@@ -509,6 +509,10 @@ TEST(tiles_have_the_registers_that_the_compiler_gave)
     snprintf(begin, sizeof begin, "gemm_digits_kernel<digits_shape<%d, %d, %d, %d, %d, %d>", \
              digits, across, down, n, stages, resident);                                     \
     CHECK_INT(registers_of(begin, ">"), ==, registers);
+#define BYTES_TILE(name, digits, n, stages, resident, clocks, registers)                         \
+    snprintf(begin, sizeof begin, "gemm_int8_groups_kernel<bytes_shape<%d, %d, %d, %d>", digits, \
+             n, stages, resident);                                                               \
+    CHECK_INT(registers_of(begin, ">"), ==, registers);
 #define F32_TILE(name, columns, rows, m, n, chains, stages, registers)                             \
     snprintf(begin, sizeof begin, "gemm_kernel<tile<%d, %d, %d, %d, %d, %d>", columns, rows, m, n, \
              chains, stages);                                                                      \
@@ -699,6 +703,29 @@ TEST(products_of_digits_take_multiplies_or_instructions_or_shared_memory)
     /* x is read as four bytes and written as one, at 0.6 of the L2's rate */
     t = time_on("thor", &g.items[0], work);
     CHECK(near(t.us, 1.1 + 712 * 2048 * 5 / (2000e3 * 0.6)));
+}
+
+/* Gate and up of 712 rows by warp groups: 1536 tiles of 128 x 128 on 132 processors are 12 of one,
+ * which a block takes one after the other: 7.6 us around all, 16 steps of 810 clocks of 1980 in
+ * each, 128 rows to store between two. Of 65 rows and 2048 columns 16 tiles would leave more idle
+ * than 32 of 64 rows, of which two share a processor: each as if it were alone. */
+TEST(products_of_bytes_by_warp_groups_follow_one_another)
+{
+    struct tec_gemm_args a = {.max_rows = 712, .n = 32768, .k = 2048, .digits = 1};
+    struct grids g = product_of(TEC_KERNEL_gemm_int8, &h100, &a);
+    struct tec_grid_work work = {.rows = 712};
+    REQUIRE(g.n == 2 && is(&g.items[1], "bytes_one_128", 132, 1, 1));
+    struct tec_grid_time t = time_on("h100", &g.items[1], work);
+    CHECK_INT(t.waves, ==, 12);
+    CHECK_INT(t.busy, ==, 1536);
+    CHECK(near(t.us, 1.1 + 7.6 + (12 * 16 * 810 + 11 * 128 * 45) / 1980.0));
+    CHECK_STR(t.bound, "multiply");
+    a = (struct tec_gemm_args){.max_rows = 65, .n = 2048, .k = 1024};
+    work.rows = 65;
+    g = product_of(TEC_KERNEL_gemm_int8, &h100, &a);
+    REQUIRE(g.n == 2 && is(&g.items[1], "bytes_two_64", 32, 1, 1));
+    t = time_on("h100", &g.items[1], work);
+    CHECK(near(t.us, 1.1 + 7.6 + 8 * 1590 / 2 / 1980.0));
 }
 
 /* Blocks that make the digits of 64 rows themselves: 1130 + 20 x 8 instructions of each of eight

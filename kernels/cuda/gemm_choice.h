@@ -22,6 +22,7 @@ enum gemm_tile_id {
 #define INT4_MANY_TILE(name, ...) GEMM_##name,
 #define INT8_TILE(name, ...) GEMM_##name,
 #define DIGITS_TILE(name, ...) GEMM_##name,
+#define BYTES_TILE(name, ...) GEMM_##name,
 #define F32_TILE(name, ...) GEMM_##name,
 #include "kernels/cuda/gemm_tiles.def"
     GEMM_TILES
@@ -34,7 +35,7 @@ struct gemm_tile {
     int columns, rows, k, stages, threads, shared;
     int registers, normed; /* of a thread; with a norm in front */
     int resident;          /* blocks of a multiprocessor at most; 0: as many as fit */
-    int clocks;            /* of a step of two terms of all resident blocks; 0: not known */
+    int clocks;            /* of a step (of two terms) of all resident blocks; 0: not known */
 };
 
 /* Rows of a warp of INT4_TILE, and bytes that it shares of them. */
@@ -141,6 +142,20 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      0,                                                                                          \
      0,                                                                                          \
      0},
+#define BYTES_TILE(name, digits, n, stages, resident, clocks, registers)                     \
+    {                                                                                        \
+        #name,                                                                               \
+        digits,                                                                              \
+        128,                                                                                 \
+        (n)*8,                                                                               \
+        128,                                                                                 \
+        stages,                                                                              \
+        288,                                                                                 \
+        (stages) * (8 * (128 * 16 + 32) + (n)*4 * (digits)*DIGITS_EIGHT + (n)*32 + 16) + 24, \
+        registers,                                                                           \
+        0,                                                                                   \
+        resident,                                                                            \
+        clocks},
 #define F32_TILE(name, columns, rows, m, n, chains, stages, registers) \
     {#name,                                                            \
      1,                                                                \

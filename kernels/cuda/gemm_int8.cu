@@ -1,13 +1,17 @@
 /* gemm_int8.cu - y (+)= gate * (x W^T + bias), W of 8-bit weights; x perhaps a norm's output. */
 #include "kernels/cuda/gemm_digits.h"
 #include "kernels/cuda/gemm_int8.cuh"
+#include "kernels/cuda/gemm_int8_groups.h"
 #include "kernels/cuda/gemm_leaving.cuh"
 #include "kernels/cuda/gemm_then.cuh"
 
 void tec_cuda_gemm_int8(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
-    if (digits_first(a->n, a->k, a->max_rows, a->digits, &facts))
+    bool first = digits_first(a->n, a->k, a->max_rows, a->digits, &facts);
+    if (first && launch->groups)
+        tec_cuda_gemm_int8_groups(a, launch);
+    else if (first)
         tec_cuda_gemm_digits(a, launch);
     else
         start_int8<true>(a, NULL, leaving_finish(a, NULL), launch);

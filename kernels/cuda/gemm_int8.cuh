@@ -383,6 +383,9 @@ static bool start_bytes(const struct tec_gemm_args *a, const struct tec_norm_arg
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
     if (norm || !digits_first(a->n, a->k, a->max_rows, a->digits, &facts))
         return start_int8<FEW>(a, norm, finish, launch);
-    digits_start_all(a, finish, launch);
+    if (launch->groups)
+        bytes_start_all(a, finish, launch);
+    else
+        digits_start_all(a, finish, launch);
     return true;
 }

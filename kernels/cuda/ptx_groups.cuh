@@ -138,6 +138,13 @@ template <int N> static __device__ __forceinline__ void products_hold(int (&c)[N
             asm volatile("" : "+r"(c[j][e])::"memory");
     }
 }
+/* The same of operands in registers: written before products_begin, and kept until the wait. */
+template <int N> static __device__ __forceinline__ void products_hold(unsigned (&a)[N][4])
+{
+    TEC_UNROLL
+    for (int i = 0; i < N * 4; i++)
+        asm volatile("" : "+r"(a[i / 4][i % 4])::"memory");
+}
 
 /* c[64 x 8 N] += a[64 x 16] b[8 N x 16]^T of bf16 in shared memory, float32 sums; some time before
  * the wait that covers it. All 128 threads; warp w has rows 16 w and further, lanes as in mma_bf16:

@@ -1,6 +1,8 @@
 /* modelled.c - the model of one kernel's time. */
 #include "tools/measure/modelled_start.h"
 
+#include "kernels/cuda/gemm_int8_choice.h"
+
 /* --- constants -------------------------------------------------------------------------------
  *
  * Times are microseconds on an H100 at CLOCK, fitted to the kernels that doc/roofline.md names; on
@@ -211,6 +213,29 @@ static double one_chains(const struct start *s, int beside)
     return MMA_AROUND * s->slower + step * steps_of(s);
 }
 
+static bool is_bytes(enum gemm_tile_id id)
+{
+#define BYTES_TILE(name, ...) id == GEMM_##name ||
+    return
+#include "kernels/cuda/gemm_tiles.def"
+        false;
+}
+
+/* Bytes by warp groups: tiles of a multiprocessor follow one another, or share it. What surrounds
+ * them is that of terms; between two of them the sums of one are stored. */
+static double bytes_us(struct start *s)
+{
+    const struct gemm_tile *t = tile_of(s);
+    const struct tec_gemm_args *a = s->grid->args;
+    int64_t processors = s->chip->processors, held = processors * s->time.resident;
+    s->time.busy = gemm_tile_count(s->grid->choice.tile, (int)s->work->rows, a->n / 16);
+    double each = (double)((s->time.busy + processors - 1) / processors);
+    double step = (double)t->clocks / t->resident / s->chip->mhz;
+    double stored = (double)t->rows * BYTES_FINISH / s->chip->mhz;
+    s->time.waves = (int)((s->time.busy + held - 1) / held);
+    return TERMS_WAVE * s->slower + each * step * steps_of(s) + (each - 1) * stored;
+}
+
 /* What a norm in front reads before anything is multiplied: in each busy block the rows of its
  * tile, or the sums of their panels of 16 columns. It does so while the first weights and rows are
  * on their way, so what surrounds the steps hides as much: with 10 rows that leaves nothing, and an
@@ -265,8 +290,8 @@ static double product_us(struct start *s)
     else if (t->clocks)
         one = one_terms;
     struct tec_cost moved = left_cost(s);
-    double blocks = tec_start_waves(s, one), memory = tec_start_memory_us(s, &moved),
-           sums = sums_us(s);
+    double blocks = is_bytes(g->choice.tile) ? bytes_us(s) : tec_start_waves(s, one),
+           memory = tec_start_memory_us(s, &moved), sums = sums_us(s);
     blocks += front_us(s) + leaves_us(s);
     memory += one == one_few ? tec_few_behind_us(s) : 0.0;
     tec_start_part(s, blocks, one == one_few || (f32 && t->rows < 64) ? "wait" : "multiply", &most);

@@ -98,6 +98,9 @@ template <int N> static inline void products_hold(float (&)[N][4])
 template <int N> static inline void products_hold(int (&)[N][4])
 {
 }
+template <int N> static inline void products_hold(unsigned (&)[N][4])
+{
+}
 template <int N>
 static inline void product_async(float (&c)[N][4], unsigned long long a, unsigned long long b,
                                  EMULATOR_HERE)
