@@ -16,6 +16,7 @@
 #include "kernels/cuda/gemm_choice.h"
 #include "kernels/cuda/gemm_digits.cuh"
 #include "kernels/cuda/gemm_finish.cuh"
+#include "kernels/cuda/gemm_int8_groups.cuh"
 #include "kernels/cuda/gemm_norm.cuh"
 #include "kernels/cuda/row.cuh"
 #include "kernels/int8.h"
