@@ -39,7 +39,7 @@ static void line(FILE *out, const char *name, const unsigned blocks[3], unsigned
 
 static void tell(void *user, const struct tec_grid *g)
 {
-    line(user, g->name, g->blocks, (unsigned)g->threads, g->shared);
+    line(user, g->name ? g->name : "?", g->blocks, (unsigned)g->threads, g->shared);
 }
 
 static void tell_one(FILE *out, const char *name)

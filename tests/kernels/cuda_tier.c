@@ -75,7 +75,7 @@ static void tell(void *user, const struct tec_grid *g)
                                                    (unsigned)g->threads,
                                                    g->shared,
                                                    g->cluster > 1 ? g->cluster : 1,
-                                                   g->name};
+                                                   g->name ? g->name : "a kernel without a name"};
     n_told++;
 }
 
