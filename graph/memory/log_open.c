@@ -169,9 +169,10 @@ static bool is_below(const char *path)
 }
 
 /* A folder that is not there and is not made. */
-static enum tec_status no_folder(const char *path, const char *folder, struct tec_error *err)
+static enum tec_status no_folder(enum tec_status status, const char *path, const char *folder,
+                                 struct tec_error *err)
 {
-    return tec_fail(err, TEC_IO,
+    return tec_fail(err, status,
                     "%s: there is no folder %s; only folders below the current one are made", path,
                     folder);
 }
@@ -189,7 +190,7 @@ enum tec_status tec_log_place(const char *path, struct tec_error *err)
             continue;
         if (access(folder, F_OK) == 0)
             return tec_fail(err, TEC_IO, "%s: %s is no folder", path, folder);
-        return is_below(path) ? TEC_OK : no_folder(path, folder, err);
+        return is_below(path) ? TEC_OK : no_folder(TEC_NOT_FOUND, path, folder, err);
     }
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
         return tec_fail(err, TEC_IO, "%s: is %s, a store is a file", path,
@@ -209,7 +210,7 @@ static enum tec_status make_folders(const char *path, const struct tec_log_visit
         if (is_folder(folder))
             continue;
         if (!is_below(path) && access(folder, F_OK) != 0 && errno == ENOENT)
-            return no_folder(path, folder, err);
+            return no_folder(TEC_IO, path, folder, err);
         int why = mkdir(folder, 0777) == 0 ? 0 : errno;
         if (why == EEXIST && is_folder(folder)) /* another program's */
             continue;

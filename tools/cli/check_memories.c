@@ -26,15 +26,17 @@ static enum tec_status check_encoder(struct tec_invocation *call, const struct t
     return TEC_OK;
 }
 
-/* That its file can be where it is to be: a run would find out after the weights are read. */
+/* That its file can be where it is to be: a run would find out after the weights are read. A folder
+ * that is not here may be on the robot. */
 static void check_store(const struct tec_decl_resource *r, struct tec_diagnostics *d)
 {
     struct tec_error mine = {0};
-    if (tec_log_place(r->store, &mine) == TEC_OK)
+    enum tec_status status = tec_log_place(r->store, &mine);
+    if (status == TEC_OK)
         return;
-    struct tec_diagnostic *entry =
-        tec_diagnostics_add(d, TEC_E011, r->where_store.file ? r->where_store : r->where,
-                            "memory '%s': %s", r->name, mine.message);
+    struct tec_diagnostic *entry = tec_diagnostics_add(
+        d, status == TEC_NOT_FOUND ? TEC_W120 : TEC_E011,
+        r->where_store.file ? r->where_store : r->where, "memory '%s': %s", r->name, mine.message);
     if (entry)
         entry->secret = strchr(r->store, '@') != NULL;
 }
