@@ -279,6 +279,31 @@ static void capacities(struct conform *c, int n, int k, int group, bool ordered)
     conform_end(c);
 }
 
+/* Rows that go in parts, as there is room for the digits of 128 at once, have the same bytes. */
+static void parts(struct conform *c, int group, int digits)
+{
+    enum { ROWS = 150, N = 48, K = 200 };
+    size_t groups = ((size_t)K + (size_t)group - 1) / (size_t)group;
+    size_t room = 128 * groups * (((size_t)group + 31) / 32 * 96 + sizeof(float));
+    struct tec_gemm_args a = {.max_rows = ROWS, .ldx = K, .ldy = N, .n = N, .k = K};
+    float *y[2] = {conform_buf(c, (size_t)ROWS * N, sizeof(float)),
+                   conform_buf(c, (size_t)ROWS * N, sizeof(float))};
+    a.x = conform_normal(c, (size_t)ROWS * K);
+    a.w = packed(c, N, K, group);
+    a.group = group;
+    a.digits = digits;
+    a.rows = conform_ints(c, 1, ROWS);
+    for (int i = 0; i < 2; i++) {
+        a.y = y[i];
+        cuda_tier_room(0, i ? room : 0);
+        c->fast->gemm_int4(&a, (struct tec_part){0, 1});
+    }
+    cuda_tier_room(0, 0);
+    if (memcmp(y[0], y[1], (size_t)ROWS * N * sizeof(float)) != 0)
+        conform_fail(c, "groups of %d, %d digits: in parts rows are not the same", group, digits);
+    conform_end(c);
+}
+
 /* A magnitude to float16, to nearest even. */
 static double half(double x)
 {
@@ -367,6 +392,8 @@ static void products(struct conform *c)
     capacities(c, 16, 96, 96, false);
     capacities(c, 48, 344, 168, true);
     capacities(c, 80, 8 * conform_int(20, 70), 8 * conform_int(1, 20), conform_int(0, 1));
+    parts(c, 40, 2);
+    parts(c, 200, 3);
     for (int rows = 3; rows < 100; rows *= 3) /* 3, 9, 27, 81 */
         not_finite(c, rows);
     for (int i = 0; i < EDGES; i++)
