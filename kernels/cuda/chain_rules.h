@@ -5,7 +5,7 @@
 #define TEC_KERNELS_CUDA_CHAIN_RULES_H
 
 #include "kernels/args.h"
-#include "kernels/cuda/gemm_choice.h"
+#include "kernels/cuda/gemm_int8_choice.h"
 
 enum tec_cuda_then {
     TEC_CUDA_THEN_NOTHING,

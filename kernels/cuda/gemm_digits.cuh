@@ -10,6 +10,7 @@
 #pragma once
 
 #include "kernels/cuda/gemm_finish.cuh"
+#include "kernels/cuda/gemm_int8_choice.h"
 #include "kernels/cuda/row_digits.cuh"
 
 enum { DIGITS_ZERO = 0x4b400000 }; /* the bits of 1.5 * 2^23 */

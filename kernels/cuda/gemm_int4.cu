@@ -5,6 +5,7 @@
  * another, so that a matrix of few columns still occupies the device: each for itself fetches
  * weights, makes digits of the rows in registers, and leaves its group's sums. They meet once for
  * DEEP groups; then sums and scales join one chain, in the order of k. */
+#include "kernels/cuda/gemm_int4_choice.h"
 #include "kernels/cuda/gemm_int4_many.h"
 #include "kernels/cuda/gemm_int4_rows.cuh"
 

@@ -7,6 +7,7 @@
  * Of two digits they are multiplied by 256 in between, and stay whole; else what they are so far is
  * kept as a float, as the reference joins digits. The floats of groups join the chain in a second
  * set, in the order of k. */
+#include "kernels/cuda/gemm_int4_choice.h"
 #include "kernels/cuda/gemm_int4_many.h"
 #include "kernels/cuda/gemm_int4_tiles.cuh"
 #include "kernels/cuda/row_digits.cuh"

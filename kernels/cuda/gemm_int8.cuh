@@ -13,9 +13,9 @@
  */
 #pragma once
 
-#include "kernels/cuda/gemm_choice.h"
 #include "kernels/cuda/gemm_digits.cuh"
 #include "kernels/cuda/gemm_finish.cuh"
+#include "kernels/cuda/gemm_int8_choice.h"
 #include "kernels/cuda/gemm_int8_groups.cuh"
 #include "kernels/cuda/gemm_norm.cuh"
 #include "kernels/cuda/row.cuh"
