@@ -88,6 +88,14 @@ struct place {
 enum { PLACES = 3 };
 #define NOTHING TEC_KERNEL_COUNT
 
+/* What went wrong with a start: its grid, or what the emulator found. */
+static void check_trouble(struct conform *c)
+{
+    const char *trouble = cuda_tier_trouble();
+    if (trouble)
+        conform_fail(c, "%s", trouble);
+}
+
 /* Run all ways from the same bytes. `must`: they have to be fused. */
 static void both(struct conform *c, const struct tec_norm_args *norm,
                  const struct tec_gemm_args *gemm, enum tec_kernel_id next, const void *args,
@@ -120,6 +128,7 @@ static void both(struct conform *c, const struct tec_norm_args *norm,
         if (memcmp(apart[i], places[i].at, places[i].size) != 0)
             conform_fail(c, "%s%s behind a product [%dx%dx%d], %d live: output %d differs", front,
                          name, gemm->max_rows, gemm->n, gemm->k, *gemm->rows, i);
+    check_trouble(c);
     conform_end(c);
 }
 
@@ -324,6 +333,7 @@ static void squares(struct conform *c, int rows, int cols, int k, bool gates)
         if (done && memcmp(apart, a.out.at, a.out.size) != 0)
             conform_fail(c, "[%dx%dx%d], %d live, sums %sleft: the norm differs", rows, cols, k,
                          *a.first.rows, left ? "" : "not ");
+        check_trouble(c);
     }
     conform_end(c);
 }
