@@ -1,6 +1,7 @@
 /* modelled.c - the model of one kernel's time. */
 #include "tools/measure/modelled_start.h"
 
+#include "kernels/cuda/gemm_int4_choice.h"
 #include "kernels/cuda/gemm_int8_choice.h"
 
 /* --- constants -------------------------------------------------------------------------------
