@@ -189,10 +189,15 @@ static void norm_to(const struct tec_norm_args *a, const Out &out, struct tec_cu
                     floats_aligned(a->bias, 0) && floats_aligned(a->fixed_weight, 0) &&
                     floats_aligned(a->fixed_bias, 0);
     dim3 grid((unsigned)a->max_rows), block((unsigned)threads);
-    auto kernel = quads <= threads       ? norm_kernel<1, CENTRED, Out>
-                  : quads <= 2 * threads ? norm_kernel<2, CENTRED, Out>
-                                         : norm_kernel<4, CENTRED, Out>;
-    tec_cuda_start(launch, kernel, grid, block, 0, *a, wide, wide_out, out);
+    if (quads <= threads)
+        tec_cuda_start(launch, norm_kernel<1, CENTRED, Out>, grid, block, 0, *a, wide, wide_out,
+                       out);
+    else if (quads <= 2 * threads)
+        tec_cuda_start(launch, norm_kernel<2, CENTRED, Out>, grid, block, 0, *a, wide, wide_out,
+                       out);
+    else
+        tec_cuda_start(launch, norm_kernel<4, CENTRED, Out>, grid, block, 0, *a, wide, wide_out,
+                       out);
 }
 
 template <bool CENTRED>
