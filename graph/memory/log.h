@@ -232,8 +232,8 @@ enum tec_status tec_log_look(const char *path, struct tec_log_key *key, uint32_t
                              struct tec_error *err);
 
 /* Whether a file is at the path, or could be made there as tec_log_open makes it: nothing is
- * opened or made. TEC_NOT_FOUND: its folder is not there, and is none that is made; TEC_IO: it is no
- * folder, or the file is none; TEC_INVALID: the path is too long. */
+ * opened or made. TEC_NOT_FOUND: its folder is not there, and is none that is made; TEC_IO: it is
+ * no folder, or the file is none; TEC_INVALID: the path is too long. */
 enum tec_status tec_log_place(const char *path, struct tec_error *err);
 
 int64_t tec_log_bytes(const struct tec_log *log);  /* of the file */
