@@ -118,10 +118,15 @@ template <int RT, int CT, int KP> struct tile {
                 to[i] = slot >= 0 ? from[i] : 0.0F;
     }
 
-    /* sum += products of four columns, from d on. */
+    /* The chain of four columns' products, from d on; beyond the head, 0. */
     template <int JT>
-    __device__ __forceinline__ void add_columns(const float *keys, int d, float sum[RT][JT])
+    __device__ __forceinline__ void sum_four(const float *keys, int d, float sum[RT][JT])
     {
+        TEC_UNROLL
+        for (int i = 0; i < RT * JT; i++)
+            sum[i / JT][i % JT] = 0.0F;
+        if (d >= dim)
+            return;
         float4 b[JT];
         TEC_UNROLL
         for (int j = 0; j < JT; j++)
@@ -139,26 +144,44 @@ template <int RT, int CT, int KP> struct tile {
         }
     }
 
+    /* The sum of 16 columns: chains of four, then the tree of these. */
+    template <int JT>
+    __device__ __forceinline__ void sum_columns(const float *keys, int first, float sum[RT][JT])
+    {
+        TEC_UNROLL
+        for (int half = 0; half < 2; half++) {
+            float one[RT][JT], two[RT][JT];
+            sum_four<JT>(keys, first + half * 8, one);
+            sum_four<JT>(keys, first + half * 8 + 4, two);
+            TEC_UNROLL
+            for (int i = 0; i < RT * JT; i++) {
+                float both = plus(one[i / JT][i % JT], two[i / JT][i % JT]);
+                sum[i / JT][i % JT] = half ? plus(sum[i / JT][i % JT], both) : both;
+            }
+        }
+    }
+
     /* Scores of one piece of keys, into shared memory. Each 16 columns have a sum of their own, as
-     * a chain over a whole head would be several times as far from the score; what they add up to
-     * waits there, for registers are full. */
+     * a chain over a whole head, or over 16, would be several times as far from the score; what
+     * they add up to waits there, and keys come two at a time, for registers are full. */
     __device__ __forceinline__ void score(const float *keys, int piece, float scale)
     {
-        enum { JT = KP / SIDE, TOGETHER = 16 };
+        enum { JT = KP / SIDE, SOME = JT < 2 ? JT : 2, TOGETHER = 16 };
         ROLLED
-        for (int first = 0; first < dim; first += TOGETHER) {
-            bool ends = first + TOGETHER >= dim;
-            float some[RT][JT] = {};
+        for (int from = 0; from < JT; from += SOME) {
             ROLLED
-            for (int d = first; d < (ends ? dim : first + TOGETHER); d += 4)
-                add_columns<JT>(keys, d, some);
-            TEC_UNROLL
-            for (int i = 0; i < RT; i++)
+            for (int first = 0; first < dim; first += TOGETHER) {
+                bool ends = first + TOGETHER >= dim;
+                float some[RT][SOME];
+                sum_columns<SOME>(keys + SIDE * from * ld, first, some);
                 TEC_UNROLL
-            for (int j = 0; j < JT; j++) {
-                float *to = p + (y + SIDE * i) * P_LD + piece * KP + x + SIDE * j;
-                float sum = first > 0 ? plus(*to, some[i][j]) : some[i][j];
-                *to = ends ? times(sum, scale) : sum;
+                for (int i = 0; i < RT * SOME; i++) {
+                    int key = piece * KP + x + SIDE * (from + i % SOME);
+                    float *to = p + (y + SIDE * (i / SOME)) * P_LD + key;
+                    float sum = some[i / SOME][i % SOME];
+                    sum = first > 0 ? plus(*to, sum) : sum;
+                    *to = ends ? times(sum, scale) : sum;
+                }
             }
         }
     }
