@@ -206,8 +206,11 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     wait_previous();
     release_next();
     struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
-    if (in.base + row >= rows.live)
+    if (in.base + row >= rows.live) {
+        copy_commit();
+        copy_wait<0>(); /* what is on its way would come into the next block's memory */
         return;
+    }
     for (int g = 0; g < S::STAGES - 1; g++) {
         if (g < groups)
             copier.bring_rows(g);

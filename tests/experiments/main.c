@@ -44,7 +44,7 @@ static const char *words(const struct tec_invocation *call, const struct experim
             : tec_arena_printf(
                   call->arena, "experiments %s --random-weights %llu --size %s", name,
                   (unsigned long long)(s->random_weights.given ? s->random_weights.value : 1),
-                  tec_size_names[s->size]);
+                  tec_shared_size(s));
     if (text && o->quick)
         text = tec_arena_printf(call->arena, "%s --quick", text);
     if (text && o->frames)

@@ -102,7 +102,7 @@ enum tec_status tec_actionflow_write_json(const struct tec_actionflow *s, struct
         if (s->cells[i].rows[TEC_ACTIONFLOW_SEQUENTIAL].ran)
             json_array_append_new(cells, cell_json(&s->cells[i]));
     json_t *measured = json_pack(
-        "{s:s,s:b,s:i,s:I,s:i,s:s,s:s,s:s,s:i,s:f}", "size", tec_size_names[s->call->shared.size],
+        "{s:s,s:b,s:i,s:I,s:i,s:s,s:s,s:s,s:i,s:f}", "size", tec_shared_size(&s->call->shared),
         "quick", s->quick, "rounds", s->rounds, "seed", (json_int_t)s->seed, "picture_tokens",
         s->vision, "weights", "random", "pixels", "random", "end_token", "off",
         "preprocessing_in_frame", 0, "elapsed_s", (double)s->elapsed_ns / 1e9);

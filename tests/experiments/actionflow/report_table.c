@@ -37,7 +37,7 @@ static void head(const struct table *t)
             "the observation to its action. P is a forward of an observation alone, d one of a "
             "single row,\nboth of the sequential frames; the bound of the speed-up is (P + (K - 1) "
             "d) / P.\n\n",
-            tec_size_names[t->s->call->shared.size], (unsigned long long)t->s->seed, t->s->rounds,
+            tec_shared_size(&t->s->call->shared), (unsigned long long)t->s->seed, t->s->rounds,
             t->s->rounds == 1 ? "" : "s",
             t->s->full ? ", the copying ones in engines of their own, one after the other" : "");
 }

@@ -58,7 +58,7 @@ enum tec_status tec_keep_main(struct tec_invocation *call, const struct tec_suit
                               struct tec_error *err)
 {
     struct tec_keeping *s = TEC_NEW(call->arena, 1, struct tec_keeping);
-    bool full = strcmp(tec_size_names[call->shared.size], "full") == 0;
+    bool full = strcmp(tec_shared_size(&call->shared), "full") == 0;
     if (!s)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a suite");
     s->call = call;

@@ -112,7 +112,7 @@ enum tec_status tec_keeping_write_json(const struct tec_keeping *s, struct tec_e
             json_array_append_new(cells, cell_json(s, &s->cells[i]));
     json_t *measured = json_pack(
         "{s:s,s:s,s:b,s:i,s:I,s:i,s:I,s:I,s:I,s:s,s:f}", "model", s->arch, "size",
-        tec_size_names[s->call->shared.size], "quick", s->quick, "steps", s->steps, "seed",
+        tec_shared_size(&s->call->shared), "quick", s->quick, "steps", s->steps, "seed",
         (json_int_t)s->seed, "layers", s->layers, "token_bytes", (json_int_t)s->token_bytes,
         "weight_bytes", (json_int_t)s->weight_bytes, "plan_bytes", (json_int_t)s->plan_bytes,
         "weights", s->weights ? s->weights : "random", "elapsed_s", (double)s->elapsed_ns / 1e9);

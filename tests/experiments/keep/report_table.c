@@ -44,7 +44,7 @@ static void head(const struct table *t)
         "steps, and all rows of a cell take turns at each step.\nTimes are milliseconds, "
         "medians where nothing else is said; with few steps p99 is the largest. Weights are "
         "random: agreement\nand KL say how far numbers move, not how good a plan is.\n\n",
-        s->arch, tec_size_names[s->call->shared.size], (unsigned long long)s->seed, s->steps);
+        s->arch, tec_shared_size(&s->call->shared), (unsigned long long)s->seed, s->steps);
 }
 
 /* --- beside the paper ------------------------------------------------------------------------ */

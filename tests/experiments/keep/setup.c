@@ -37,7 +37,7 @@ static enum tec_status open_model(struct tec_keeping_setup *w, struct tec_error 
     const struct tec_model_choice choice = {
         .root = tec_arena_printf(&w->arena, "%s/pipelines/models", call->root),
         .arch = w->checkpoint ? NULL : w->suite->arch,
-        .size = tec_size_names[call->shared.size],
+        .size = tec_shared_size(&call->shared),
         .overrides = w->suite->depth ? json_pack("{s:i}", "layers", w->suite->depth) : NULL,
         .checkpoint = w->checkpoint};
     enum tec_status status;

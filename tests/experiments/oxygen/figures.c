@@ -183,7 +183,7 @@ static void begin(struct figure *f, const char *title, int columns)
     f->plot.title = title;
     f->plot.columns = columns;
     f->plot.subtitle = text(f, "%s size, random weights; S = 10, k = 5 unless said; commit %s%s",
-                            tec_size_names[f->suite->call->shared.size], tec_machine_commit(),
+                            tec_shared_size(&f->suite->call->shared), tec_machine_commit(),
                             f->suite->quick ? "; --quick: no measurement" : "");
 }
 

@@ -72,7 +72,7 @@ enum tec_status tec_oxygen_main(struct tec_invocation *call,
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a suite");
     s->call = call;
     s->quick = options->quick;
-    s->full = strcmp(tec_size_names[call->shared.size], "full") == 0;
+    s->full = strcmp(tec_shared_size(&call->shared), "full") == 0;
     s->frames = options->frames;
     s->rounds = options->rounds ? options->rounds : s->quick || s->full ? 1 : 2;
     s->dir = options->dir;

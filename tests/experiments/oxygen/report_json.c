@@ -86,7 +86,7 @@ enum tec_status tec_oxygen_write_json(const struct tec_oxygen *s, struct tec_err
         json_array_append_new(energy, json_string(s->energy.counters[i].name));
     json_t *measured = json_pack(
         "{s:s,s:b,s:i,s:I,s:i,s:i,s:i,s:s,s:s,s:s,s:i,s:f}", "size",
-        tec_size_names[s->call->shared.size], "quick", s->quick, "rounds", s->rounds, "seed",
+        tec_shared_size(&s->call->shared), "quick", s->quick, "rounds", s->rounds, "seed",
         (json_int_t)s->seed, "horizon", TEC_OXYGEN_HORIZON, "prompt_compact", TEC_OXYGEN_PROMPT,
         "prompt_padded", TEC_OXYGEN_PADDED_PROMPT, "weights", "random", "pixels", "random",
         "end_token", "off", "preprocessing_in_frame", 0, "elapsed_s", (double)s->elapsed_ns / 1e9);

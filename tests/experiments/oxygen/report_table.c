@@ -240,7 +240,7 @@ static void head(const struct table *t)
             "sides. Padded: three pictures and %d tokens,\nwhat OxyGen's code computes, for both "
             "sides. Across: padded baseline against compact oxygen. Ratios are of median\nframes, "
             "on LIBERO with S = 10 where nothing else is said.\n\n",
-            tec_size_names[t->s->call->shared.size], (unsigned long long)t->s->seed,
+            tec_shared_size(&t->s->call->shared), (unsigned long long)t->s->seed,
             TEC_OXYGEN_HORIZON, t->s->rounds, t->s->rounds == 1 ? "" : "s", TEC_OXYGEN_PROMPT,
             TEC_OXYGEN_PADDED_PROMPT);
 }
