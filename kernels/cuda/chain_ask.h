@@ -37,7 +37,8 @@ static inline bool chain_ask_behind(const struct tec_cuda_chain *chain,
         ask->places = 2 * rope_pairs(chain->args);
         ask->wide = false;
         return rope_goes_along(a, chain->args) &&
-               (chain->int8 || chain_rope_fits(a, chain->args, facts));
+               (chain->int8 ? chain_rope_fits_bytes(a, facts)
+                            : chain_rope_fits(a, chain->args, facts));
     }
     ask->few = ask->pairs = false;
     return chain->then == TEC_CUDA_THEN_rope_f32 ? heads_go_along(a, chain->norm, chain->args)

@@ -154,6 +154,14 @@ static inline bool chain_rope_fits(const struct tec_gemm_args *a, const struct t
     return gemm_cluster(&c, f) > 1;
 }
 
+/* The same of 8-bit weights: by warp groups one of up to 128 rows has no more registers than that,
+ * and no clusters. That it is slow there, too, was not measured. */
+static inline bool chain_rope_fits_bytes(const struct tec_gemm_args *a,
+                                         const struct tec_cuda_facts *f)
+{
+    return !f->groups || a->max_rows > 128 || !digits_first(a->n, a->k, a->max_rows, a->digits, f);
+}
+
 static inline bool rope_goes_along(const struct tec_gemm_args *a, const struct tec_rope_args *then)
 {
     int kv = then->kv_heads * then->head_dim, q = then->heads * then->head_dim;

@@ -421,6 +421,8 @@ static void bytes_start_all(const struct tec_gemm_args *a, const Finish &finish,
     struct tec_cuda_digits form = digits_form(a->k, a->digits);
     int part = digits_part(&form, &facts);
     const unsigned char *ready = tec_cuda_digits_ready(a, &form, launch);
+    if (!tec_cuda_digits_weights(a, launch))
+        return;
     for (int base = 0; base < a->max_rows; base += part) {
         int count = a->max_rows - base < part ? a->max_rows - base : part;
         if (!ready)

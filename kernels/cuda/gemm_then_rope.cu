@@ -131,6 +131,7 @@ bool tec_cuda_int8_then_rope_f32(const struct tec_gemm_args *a, const struct tec
 bool tec_cuda_int8_then_rope_bf16(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                                   const struct tec_rope_args *then, struct tec_cuda_launch *launch)
 {
-    return rope_goes_along(a, then) &&
+    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
+    return rope_goes_along(a, then) && chain_rope_fits_bytes(a, &facts) &&
            start_bytes<true>(a, norm, pair_finish<store_rotated>{*a, {{}, *then}}, launch);
 }

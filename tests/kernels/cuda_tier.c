@@ -454,7 +454,8 @@ bool cuda_tier_rope_fits(enum tec_kernel_id product, const struct tec_gemm_args 
                          const struct tec_rope_args *rope)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(&tier.launch);
-    return product == TEC_KERNEL_gemm_int8 || chain_rope_fits(gemm, rope, &facts);
+    return product == TEC_KERNEL_gemm_int8 ? chain_rope_fits_bytes(gemm, &facts)
+                                           : chain_rope_fits(gemm, rope, &facts);
 }
 
 struct tec_kernels cuda_tier_table(void)
