@@ -728,6 +728,36 @@ TEST(products_of_bytes_by_warp_groups_follow_one_another)
     CHECK(near(t.us, 1.1 + 7.6 + 8 * 1590 / 2 / 1980.0));
 }
 
+/* q, k and v of 712 rows: 6 x 20 tiles of 128 x 128 are one of each processor, 6 x 40 two. Behind
+ * each of those that follow one another the rotation takes as long as behind bf16 weights. */
+TEST(a_rotation_behind_products_of_bytes_takes_its_time)
+{
+    static const float table[1];
+    struct tec_grid_work work = {.rows = 712};
+    for (int tiles = 1; tiles <= 2; tiles++) {
+        int heads = 10 * tiles - 2, n = 2560 * tiles;
+        struct tec_gemm_args a = {.max_rows = 712, .n = n, .k = 2048, .digits = 1};
+        struct tec_rope_args rope = {.max_rows = 712,
+                                     .ld = n,
+                                     .heads = heads,
+                                     .kv_heads = 1,
+                                     .head_dim = 256,
+                                     .k_at = heads * 256,
+                                     .v_at = heads * 256 + 256,
+                                     .cos_sin = table};
+        const struct tec_cuda_chain chain = {
+            .gemm = &a, .int8 = true, .then = TEC_CUDA_THEN_rope_bf16, .args = &rope};
+        struct grids g = {0}, plain = product_of(TEC_KERNEL_gemm_int8, &h100, &a);
+        rope.q = list_y; /* far from x, which is nowhere */
+        rope.ldq = n;
+        REQUIRE(tec_grids_of_chain(&chain, &h100, keep, &g) && g.n == 2 && plain.n == 2);
+        CHECK_STR(g.items[1].what, "bytes_one_128");
+        struct tec_grid_time t = time_on("h100", &g.items[1], work);
+        CHECK_INT(t.waves, ==, tiles);
+        CHECK(near(t.us - time_on("h100", &plain.items[1], work).us, tiles * 14.7));
+    }
+}
+
 /* Blocks that make the digits of 64 rows themselves: 1130 + 20 x 8 instructions of each of eight
  * warps a step, two blocks beside one another; 12 x 16 of them on Orin are six waves. */
 TEST(digits_made_by_every_block_take_its_instructions)

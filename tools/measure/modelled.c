@@ -223,7 +223,9 @@ static bool is_bytes(enum gemm_tile_id id)
 }
 
 /* Bytes by warp groups: tiles of a multiprocessor follow one another, or share it. What surrounds
- * them is that of terms; between two of them the sums of one are stored. */
+ * them is that of terms; between two of them the sums of one are stored. A rotation behind them
+ * takes as long each time as one behind terms does in a wave: an assumption, as if nothing were
+ * multiplied meanwhile. */
 static double bytes_us(struct start *s)
 {
     const struct gemm_tile *t = tile_of(s);
@@ -234,7 +236,8 @@ static double bytes_us(struct start *s)
     double step = (double)t->clocks / t->resident / s->chip->mhz;
     double stored = (double)t->rows * BYTES_FINISH / s->chip->mhz;
     s->time.waves = (int)((s->time.busy + held - 1) / held);
-    return TERMS_WAVE * s->slower + each * step * steps_of(s) + (each - 1) * stored;
+    double rope = s->grid->then == TEC_CUDA_THEN_rope_bf16 ? TERMS_ROPE * s->time.waves : 0.0;
+    return (TERMS_WAVE + rope) * s->slower + each * step * steps_of(s) + (each - 1) * stored;
 }
 
 /* What a norm in front reads before anything is multiplied: in each busy block the rows of its
