@@ -32,10 +32,20 @@ static const double CHAIN_SHARE = 0.4, SQUARE_SHARE = 0.2, CHAIN_STEP = 0.8;
 static const double MMA_STEP = 0.3, MMA_AROUND = 1.5;
 
 /* Products of bytes: how many times the bf16 rate, by vendors' figures; where float32 sums halve
- * that of bf16 products (capability 8.6, 8.9 and 12.0), twice as many. Of many rows: what a step
- * takes at least for each stage that is on its way. None of it was measured. */
+ * that of bf16 products (capability 8.6, 8.9 and 12.0), twice as many; and not more than what a
+ * multiprocessor multiplies. Of many rows: what a step takes at least for each stage that is on its
+ * way. None of it was measured. */
 enum { BYTE_RATE = 2, BYTE_RATE_HALVED = 4, SCHEDULERS = 4 };
 static const double DIGITS_WAIT = 0.8;
+
+/* Multiply-adds of bytes a clock that a multiprocessor has, dense, from a capability on to the next
+ * line's: by vendors' figures but for 10.0 to 11.0, where 2048 is a guess: `mma` of bytes was
+ * checked by nobody, and the vendor's figure is of other instructions. */
+static const struct {
+    int capability;
+    double adds;
+} byte_adds[] = {{80, 2048}, {86, 1024},  {87, 2048}, {89, 1024},
+                 {90, 4096}, {100, 2048}, {120, 1024}};
 
 /* --- a start --------------------------------------------------------------------------------- */
 
@@ -88,10 +98,18 @@ static int digits_instructions(enum gemm_tile_id id)
     return 0;
 }
 
-static double byte_rate(const struct tec_chip *chip)
+/* TOP/s of bytes. */
+static double byte_rate(const struct start *s)
 {
-    int c = chip->capability;
-    return c == 86 || c == 89 || c == 120 ? BYTE_RATE_HALVED : BYTE_RATE;
+    const struct tec_chip *chip = s->chip;
+    int c = chip->capability, line = 0;
+    for (int i = 1; i < (int)(sizeof byte_adds / sizeof byte_adds[0]); i++)
+        if (c >= byte_adds[i].capability)
+            line = i;
+    double most = 2 * byte_adds[line].adds * chip->processors * chip->mhz * 1e-6;
+    bool halved = c == 86 || c == 89 || c == 120;
+    double rate = s->peak->bf16 * (halved ? BYTE_RATE_HALVED : BYTE_RATE);
+    return rate < most ? rate : most;
 }
 
 /* Blocks of 16 k that a thread block takes, as steps of its tile. */
@@ -133,7 +151,7 @@ static double one_digits(const struct start *s, int beside)
     double issued = digits_instructions(s->grid->choice.tile) * (t->threads / 32) / SCHEDULERS;
     double clocks = larger(issued, shared / BANKS) * beside;
     double bytes = (weights + digits) * beside;
-    double step = multiply_us(s, flop, s->peak->bf16 * byte_rate(s->chip), MMA_SHARE);
+    double step = multiply_us(s, flop, byte_rate(s), MMA_SHARE);
     step = larger(larger(step, clocks / s->chip->mhz), DIGITS_WAIT * s->slower / (t->stages - 1));
     step = larger(step, bytes * s->chip->processors / (s->chip->l2_rate * 1e3));
     return MMA_AROUND * s->slower + step * steps_of(s);
@@ -152,10 +170,10 @@ static double one_mma(const struct start *s, int beside)
 {
     const struct gemm_tile *t = tile_of(s);
     bool whole = s->grid->kernel == TEC_KERNEL_gemm_int8;
-    double terms = s->grid->terms / (whole ? byte_rate(s->chip) : 1.0), weight = whole ? 1.0 : 2.0;
-    double flop = 2.0 * t->columns * t->rows * t->k * terms * beside;
+    double rate = whole ? byte_rate(s) : s->peak->bf16, weight = whole ? 1.0 : 2.0;
+    double flop = 2.0 * t->columns * t->rows * t->k * s->grid->terms * beside;
     double bytes = (t->columns * t->k * weight + t->rows * t->k * 4.0) * beside;
-    double step = larger(multiply_us(s, flop, s->peak->bf16, MMA_SHARE), MMA_STEP * s->slower);
+    double step = larger(multiply_us(s, flop, rate, MMA_SHARE), MMA_STEP * s->slower);
     step = larger(step, bytes * s->chip->processors / (s->chip->l2_rate * 1e3));
     double issued = whole ? int8_instructions(s) * (t->threads / 32) / SCHEDULERS * beside : 0.0;
     return MMA_AROUND * s->slower + larger(step, issued / s->chip->mhz) * steps_of(s);
@@ -200,7 +218,7 @@ static double one_int4(const struct start *s, int beside)
     double flop = 2.0 * t->columns * rows * k * s->grid->terms * beside;
     double bytes = (t->columns * k / 2 + live_rows(s) * k * x) * beside;
     double issued = int4_instructions(s, ceil_div(group, STEP_K)) * (t->threads / 32) * beside;
-    double step = multiply_us(s, flop, s->peak->bf16 * byte_rate(s->chip), MMA_SHARE);
+    double step = multiply_us(s, flop, byte_rate(s), MMA_SHARE);
     step = larger(larger(step, MMA_STEP * s->slower), issued / SCHEDULERS / s->chip->mhz);
     step = larger(step, bytes * s->chip->processors / (s->chip->l2_rate * 1e3));
     return MMA_AROUND * s->slower + step * ceil_div(ceil_div(a->k, group), deep);
