@@ -713,8 +713,9 @@ TEST(products_of_digits_take_their_multiplies)
 
 /* Gate and up of 712 rows by warp groups: 1536 tiles of 128 x 128 on 132 processors are 12 of one,
  * which a block takes one after the other: 7.6 us around all, 16 steps of 810 clocks of 1980 in
- * each, 128 rows to store between two. Of 65 rows and 2048 columns 16 tiles would leave more idle
- * than 32 of 64 rows, of which two share a processor: each as if it were alone. */
+ * each, 128 rows to store between two. Of 65 rows and 512 k 16 tiles of 128 rows would store longer
+ * than 32 of 64 are multiplied longer; two could share a processor, but one takes as long alone. Of
+ * 192 rows and 9088 columns 213 tiles of 64 rows share them, 142 would be two on some. */
 TEST(products_of_bytes_by_warp_groups_follow_one_another)
 {
     struct tec_gemm_args a = {.max_rows = 712, .n = 32768, .k = 2048, .digits = 1};
@@ -727,11 +728,21 @@ TEST(products_of_bytes_by_warp_groups_follow_one_another)
     CHECK(near(t.us, 1.1 + 7.6 + (12 * 16 * 810 + 11 * 128 * 45) / 1980.0));
     CHECK_STR(t.bound, "multiply");
     a = (struct tec_gemm_args){.max_rows = 65, .n = 2048, .k = 1024};
+    g = product_of(TEC_KERNEL_gemm_int8, &h100, &a);
+    CHECK(g.n == 2 && is(&g.items[1], "bytes_two_128", 16, 1, 1));
+    a.k = 512;
     work.rows = 65;
     g = product_of(TEC_KERNEL_gemm_int8, &h100, &a);
     REQUIRE(g.n == 2 && is(&g.items[1], "bytes_two_64", 32, 1, 1));
     t = time_on("h100", &g.items[1], work);
-    CHECK(near(t.us, 1.1 + 7.6 + 8 * 1590 / 2 / 1980.0));
+    CHECK(near(t.us, 1.1 + 7.6 + 4 * 1590 / 1980.0));
+    a = (struct tec_gemm_args){.max_rows = 192, .n = 9088, .k = 2048};
+    work.rows = 192;
+    g = product_of(TEC_KERNEL_gemm_int8, &h100, &a);
+    REQUIRE(g.n == 2 && is(&g.items[1], "bytes_two_64", 213, 1, 1));
+    t = time_on("h100", &g.items[1], work);
+    CHECK_INT(t.waves, ==, 1);
+    CHECK(near(t.us, 1.1 + 7.6 + (16 * 1590 + 64 * 45) / 1980.0));
 }
 
 /* q, k and v of 712 rows: 6 x 20 tiles of 128 x 128 are one of each processor, 6 x 40 two. Behind

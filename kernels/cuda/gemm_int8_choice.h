@@ -74,15 +74,19 @@ static inline enum gemm_tile_id int8_choose(int rows, int digits, bool pairs)
 
 /* --- many rows by warp groups ----------------------------------------------------------------- */
 
-/* Clocks of so many tiles: those of a multiprocessor follow one another, or share it. A row of a
- * tile takes BYTES_FINISH when it is stored. */
+/* Clocks of so many tiles: those of a multiprocessor follow one another, or share it, where one
+ * that is alone takes as long as those that share. A row of a tile takes BYTES_FINISH when it is
+ * stored.
+ */
 enum { BYTES_FINISH = 45 };
 static inline long long bytes_cost(enum gemm_tile_id id, int places, int rows, int k,
                                    const struct tec_cuda_facts *f)
 {
     const struct gemm_tile *t = &gemm_tiles[id];
-    long long each = ceil_div(gemm_tile_count(id, rows, places), f->processors);
-    return each * t->clocks * ceil_div(k, t->k) / t->resident + each * t->rows * BYTES_FINISH;
+    int tiles = gemm_tile_count(id, rows, places);
+    long long each = ceil_div(tiles, f->processors);
+    long long waves = ceil_div(tiles, f->processors * t->resident);
+    return waves * t->clocks * ceil_div(k, t->k) + each * t->rows * BYTES_FINISH;
 }
 
 /* The tile of `rows` rows, many, whose digits are there, for a finish of so many panels. */

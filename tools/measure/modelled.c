@@ -240,10 +240,11 @@ static bool is_bytes(enum gemm_tile_id id)
         false;
 }
 
-/* Bytes by warp groups: tiles of a multiprocessor follow one another, or share it. What surrounds
- * them is that of terms; between two of them the sums of one are stored. A rotation behind them
- * takes as long each time as one behind terms does in a wave: an assumption, as if nothing were
- * multiplied meanwhile. */
+/* Bytes by warp groups: tiles of a multiprocessor follow one another, or share it, where one that
+ * is alone takes as long as those that share (as bytes_cost counts). What surrounds them is that of
+ * terms; between two of them the sums of one are stored. A rotation behind them takes as long each
+ * time as one behind terms does in a wave: an assumption, as if nothing were multiplied meanwhile.
+ */
 static double bytes_us(struct start *s)
 {
     const struct gemm_tile *t = tile_of(s);
@@ -251,11 +252,12 @@ static double bytes_us(struct start *s)
     int64_t processors = s->chip->processors, held = processors * s->time.resident;
     s->time.busy = gemm_tile_count(s->grid->choice.tile, (int)s->work->rows, a->n / 16);
     double each = (double)((s->time.busy + processors - 1) / processors);
-    double step = (double)t->clocks / t->resident / s->chip->mhz;
+    double step = (double)t->clocks / s->chip->mhz;
     double stored = (double)t->rows * BYTES_FINISH / s->chip->mhz;
     s->time.waves = (int)((s->time.busy + held - 1) / held);
     double rope = s->grid->then == TEC_CUDA_THEN_rope_bf16 ? TERMS_ROPE * s->time.waves : 0.0;
-    return (TERMS_WAVE + rope) * s->slower + each * step * steps_of(s) + (each - 1) * stored;
+    return (TERMS_WAVE + rope) * s->slower + s->time.waves * step * steps_of(s) +
+           (each - 1) * stored;
 }
 
 /* What a norm in front reads before anything is multiplied: in each busy block the rows of its
