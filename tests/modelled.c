@@ -711,6 +711,49 @@ TEST(products_of_digits_take_their_multiplies)
     CHECK(near(t.us, 2.1 + 1.5 * 1980 / 2520 + 16 * 2097152 / (1024 * 0.75) / 2520));
 }
 
+/* Of 64 columns and 3840 rows 60 small tiles are three of each of Thor's multiprocessors. Weights,
+ * 8192 bytes of a step, come once and are read by two warps for each of two digits, the 16384 bytes
+ * of digits by two: at 128 a clock 704 clocks of a tile, more than its 1048576 multiply-adds take
+ * at 0.75 of 2048 a clock. */
+TEST(small_tiles_read_weights_for_each_digit)
+{
+    struct tec_gemm_args a = {.max_rows = 3840, .n = 64, .k = 2048};
+    struct tec_cuda_facts thor = orin;
+    struct tec_grid_work work = {.rows = 3840};
+    thor.capability = 110;
+    thor.processors = 20;
+    struct grids g = product_of(TEC_KERNEL_gemm_int8, &thor, &a);
+    REQUIRE(g.n == 2 && is(&g.items[1], "digits_two_small", 60, 1, 1));
+    struct tec_grid_time t = time_on("thor", &g.items[1], work);
+    CHECK_INT(t.waves, ==, 1);
+    CHECK_INT(t.resident, ==, 3);
+    CHECK(near(t.us, 1.1 + 1.5 * 1980 / 1575 + 16 * 3 * (8192 * 5 + 16384 * 3) / 128.0 / 1575));
+}
+
+/* 4-bit weights, two digits, 128 x 128: on an H100 a group of 128 k takes its instructions, 2 x
+ * (130
+ * + 4 x 78) + 350 of each of eight warps. One of 256 takes what comes from the L2: for each digit
+ * 16384 bytes of weights and eight panels' line of 64 bytes for each 128 k, besides the digits of
+ * 128 rows; where 8 of them live its instructions, 2 x (2 x 130 + 8 x 78) + 350. */
+TEST(four_bit_weights_come_for_each_digit)
+{
+    struct tec_gemm_args a = {.max_rows = 512, .n = 4096, .k = 1024, .digits = 2, .group = 128};
+    struct tec_grid_work work = {.rows = 512};
+    struct grids g = product_of(TEC_KERNEL_gemm_int4, &h100, &a);
+    REQUIRE(g.n == 2 && is(&g.items[1], "int4_many_128", 4, 32, 1));
+    struct tec_grid_time t = time_on("h100", &g.items[1], work);
+    CHECK(near(t.us, 1.1 + 1.5 + 8 * 1234 * 2 / 1980.0));
+    a.group = 256;
+    g = product_of(TEC_KERNEL_gemm_int4, &h100, &a);
+    REQUIRE(g.n == 2 && is(&g.items[1], "int4_many_128", 4, 32, 1));
+    t = time_on("h100", &g.items[1], work);
+    double bytes = 2 * (16384 + 8 * 64 * 2) + 128 * 256 * 2;
+    CHECK(near(t.us, 1.1 + 1.5 + 4 * bytes * 132 / 5500e3));
+    work.rows = 8;
+    t = time_on("h100", &g.items[1], work);
+    CHECK(near(t.us, 1.1 + 1.5 + 4 * 2118 * 2 / 1980.0));
+}
+
 /* Gate and up of 712 rows by warp groups: 1536 tiles of 128 x 128 on 132 processors are 12 of one,
  * which a block takes one after the other: 7.6 us around all, 16 steps of 810 clocks of 1980 in
  * each, 128 rows to store between two. Of 65 rows and 512 k 16 tiles of 128 rows would store longer

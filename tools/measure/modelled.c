@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/gemm_int4_choice.h"
 #include "kernels/cuda/gemm_int8_choice.h"
+#include "kernels/int4.h"
 
 /* --- constants -------------------------------------------------------------------------------
  *
@@ -123,6 +124,17 @@ static int steps_of(const struct start *s)
     return ceil_div(blocks, t->k / 16);
 }
 
+/* Times that a warp of such a tile reads the weights of a step: with registers for several blocks,
+ * for each digit anew (gemm_digits.cuh). */
+static int digits_reads(enum gemm_tile_id id)
+{
+#define DIGITS_TILE(name, digits, across, down, n, stages, resident, ...) \
+    if (id == GEMM_##name)                                                \
+        return (resident) > 1 ? (digits) : 1;
+#include "kernels/cuda/gemm_tiles.def"
+    return 0;
+}
+
 static double one_few(const struct start *s, int beside)
 {
     return tec_few_us(s, beside, steps_of(s));
@@ -140,14 +152,15 @@ static double one_terms(const struct start *s, int beside)
 
 /* A step is as long as its multiplies, as its instructions, one a clock of each of four schedulers,
  * or as what goes through shared memory, 128 bytes a clock: what comes, weights for both warps
- * along rows, digits for each warp across panels. */
+ * along rows, some for each digit, digits for each warp across panels. */
 static double one_digits(const struct start *s, int beside)
 {
     enum { ACROSS = 32, DOWN = 2, BANKS = 128 };
     const struct gemm_tile *t = tile_of(s);
     double flop = 2.0 * t->columns * t->rows * t->k * s->grid->terms * beside;
     double weights = t->columns * t->k, digits = (double)t->rows * t->k * s->grid->terms;
-    double shared = weights * (1 + DOWN) + digits * (1 + t->columns / ACROSS);
+    int reads = DOWN * digits_reads(s->grid->choice.tile);
+    double shared = weights * (1 + reads) + digits * (1 + t->columns / ACROSS);
     double issued = digits_instructions(s->grid->choice.tile) * (t->threads / 32) / SCHEDULERS;
     double clocks = larger(issued, shared / BANKS) * beside;
     double bytes = (weights + digits) * beside;
@@ -185,30 +198,33 @@ static double live_rows(const struct start *s)
     return (double)(s->work->rows < tile_of(s)->rows ? s->work->rows : tile_of(s)->rows);
 }
 
-/* Instructions of a warp for so many steps of 32 k of 4-bit weights, counted in the machine code
- * for 9.0. Of many rows: a stage for each digit, of which each is joined with those before it, then
- * the floats of the group. Of few: a turn, with each live row of up to four, or each 8 live rows.
- */
-static double int4_instructions(const struct start *s, int steps)
+/* Instructions of a warp for so many k of 4-bit weights, counted in the machine code for 9.0. Of
+ * many rows: stages of up to INT4_SHORT k for each digit, which is joined with those before it,
+ * then the floats of the group. Of few: a turn, with each live row of up to four, or each 8 live
+ * rows. */
+static double int4_instructions(const struct start *s, int group)
 {
+    enum { STEP_K = 32 };
+    int steps = ceil_div(group, STEP_K), stages = ceil_div(group, INT4_SHORT);
     const struct gemm_tile *t = tile_of(s);
     double digits = s->grid->terms, panels = t->columns / 16, rows = live_rows(s);
     if (s->grid->choice.tile == GEMM_int4_many_128)
-        return digits * (130 + 78 * steps) + 65 + 285;
+        return digits * (130 * stages + 78 * steps) + 65 + 285;
     if (s->grid->choice.tile == GEMM_int4_many_64)
-        return digits * (125 + 66 * steps) + 33 + 155;
+        return digits * (125 * stages + 66 * steps) + 33 + 155;
     if (s->grid->choice.tile == GEMM_int4_floats_64)
-        return digits * (125 + 66 * steps + 100) + 155;
+        return digits * (125 * stages + 66 * steps + 100) + 155;
     double x = t->rows == 4 ? 55 * rows + 4 * steps : (60 + 45 * steps) * row_groups(s);
     return 145 + 15 * panels + x + row_groups(s) * panels * (22 + 18 * steps);
 }
 
 /* 4-bit weights are multiplied as bytes: a step is a turn of the block's warps, a group each, or a
  * group of all of them. It is as long as its multiplies, as its instructions, one a clock of each
- * of four schedulers, or as what comes from the L2, rows that live as float32 or as digits. */
+ * of four schedulers, or as what comes from the L2: weights with a line of scales for each panel
+ * and INT4_SHORT k, of many rows for each digit anew; rows that live as float32 or as digits. */
 static double one_int4(const struct start *s, int beside)
 {
-    enum { STEP_K = 32, LEAST_ROWS = 8 };
+    enum { LEAST_ROWS = 8 };
     const struct gemm_tile *t = tile_of(s);
     const struct tec_gemm_args *a = s->grid->args;
     int group = a->group < a->k ? a->group : a->k, deep = t->k / INT4_SHORT;
@@ -216,8 +232,10 @@ static double one_int4(const struct start *s, int beside)
     double k = (double)deep * group, x = many ? s->grid->terms : 4.0;
     double rows = larger(t->rows, LEAST_ROWS);
     double flop = 2.0 * t->columns * rows * k * s->grid->terms * beside;
-    double bytes = (t->columns * k / 2 + live_rows(s) * k * x) * beside;
-    double issued = int4_instructions(s, ceil_div(group, STEP_K)) * (t->threads / 32) * beside;
+    double scales = t->columns / 16 * TEC_INT4_LINE * deep * ceil_div(group, INT4_SHORT);
+    double weights = (t->columns * k / 2 + scales) * (many ? s->grid->terms : 1);
+    double bytes = (weights + live_rows(s) * k * x) * beside;
+    double issued = int4_instructions(s, group) * (t->threads / 32) * beside;
     double step = multiply_us(s, flop, byte_rate(s), MMA_SHARE);
     step = larger(larger(step, MMA_STEP * s->slower), issued / SCHEDULERS / s->chip->mhz);
     step = larger(step, bytes * s->chip->processors / (s->chip->l2_rate * 1e3));
