@@ -74,8 +74,7 @@ void fail(const char *format, ...)
     fiber_abandon(current->fiber, &host);
 }
 
-/* The place without its folders. */
-static const char *base(const char *file)
+const char *base(const char *file)
 {
     const char *last = file;
     for (const char *c = file; *c; c++)
@@ -245,6 +244,7 @@ static void thread_ends()
     check_meeting(block.cluster_meets);
     if (!t->waited)
         fail("ends without wait_previous()");
+    copies_end();
     if (block.exited == block.threads && bulk_flies())
         fail("ends, while bulk copies are on their way");
     const char *wrong = block.exited == block.threads ? products_wrong() : NULL;

@@ -18,10 +18,13 @@ struct copy {
     int bytes; /* of 16; zeros behind them */
     int group;
     barrier *told; /* NULL: a copy; else what arrives when those before have landed */
+    bool landed;   /* before anything has waited for it */
+    const char *file;
+    int line;
 };
 
 static struct {
-    std::vector<copy> flying; /* oldest first */
+    std::vector<copy> flying; /* not waited for, oldest first */
     int groups;               /* closed so far */
 } copies[MAX_THREADS];
 static unsigned used; /* threads of this block that may have some */
@@ -38,8 +41,11 @@ void copies_swap(unsigned place)
     std::swap(used, aside[place].used);
 }
 
-static void land(const copy &c)
+static void land(copy &c)
 {
+    if (c.landed)
+        return;
+    c.landed = true;
     if (c.told) {
         barrier_come(c.told, 0);
         return;
@@ -58,20 +64,29 @@ void copies_forget()
     used = 0;
 }
 
-/* This one is the latest of the running thread; it may land at once if all before it have. */
-static void begin(const copy &c)
+static bool all_landed(const std::vector<copy> &flying)
+{
+    return std::all_of(flying.begin(), flying.end(), [](const copy &c) { return c.landed; });
+}
+
+/* This one is the latest of the running thread; it may land at once if all before it have. A
+ * barrier that is told waits for them in the thread's place. */
+static void begin(copy c)
 {
     unsigned t = current->number;
+    std::vector<copy> &flying = copies[t].flying;
     used = used > t ? used : t + 1;
-    bool last = !c.told || copies[t].flying.empty();
+    bool last = !c.told || all_landed(flying);
     if (last && (schedule_order == CUDA_EMULATOR_REVERSE ||
                  (schedule_order == CUDA_EMULATOR_RANDOM && random_below(2))))
         land(c);
+    if (c.told && c.landed)
+        flying.clear();
     else
-        copies[t].flying.push_back(c);
+        flying.push_back(c);
 }
 
-void copy_issue(void *to, const void *from, int bytes)
+void copy_issue(void *to, const void *from, int bytes, const char *file, int line)
 {
     check_shared(to, BYTES, BYTES, "copy16_async");
     if (bytes < 0 || bytes > BYTES)
@@ -82,12 +97,12 @@ void copy_issue(void *to, const void *from, int bytes)
         (void)((const volatile unsigned char *)from)[0];
         (void)((const volatile unsigned char *)from)[bytes - 1];
     }
-    begin({to, from, bytes, copies[current->number].groups, nullptr});
+    begin({to, from, bytes, copies[current->number].groups, nullptr, false, file, line});
 }
 
 void copies_arrive(barrier *b)
 {
-    begin({nullptr, nullptr, 0, copies[current->number].groups, b});
+    begin({nullptr, nullptr, 0, copies[current->number].groups, b, false, nullptr, 0});
 }
 
 bool copies_land_told()
@@ -98,7 +113,7 @@ bool copies_land_told()
             if (flying[i].told) {
                 std::vector<copy> landing(flying.begin(), flying.begin() + (ptrdiff_t)i + 1);
                 flying.erase(flying.begin(), flying.begin() + (ptrdiff_t)i + 1);
-                for (const copy &c : landing)
+                for (copy &c : landing)
                     land(c);
                 return true;
             }
@@ -120,5 +135,17 @@ void copy_settle(int left)
     while (done < flying.size() && flying[done].group < copies[current->number].groups - left)
         land(flying[done++]);
     flying.erase(flying.begin(), flying.begin() + (ptrdiff_t)done);
+}
+
+/* A copy that has landed here may be on its way on a device. */
+void copies_end()
+{
+    const std::vector<copy> &flying = copies[current->number].flying;
+    size_t from = flying.size();
+    while (from > 0 && !flying[from - 1].told)
+        from--;
+    if (from < flying.size())
+        fail("ends without waiting for its copy at %s:%d (%zu in all)", base(flying[from].file),
+             flying[from].line, flying.size() - from);
 }
 } // namespace cuda_emulator

@@ -26,6 +26,7 @@ unsigned random_below(unsigned n); /* by the schedule's seed */
 /* Tell of a finding; returns where a handler is set. */
 void report(const char *line);
 const char *kernel_name();
+const char *base(const char *file); /* without its folders */
 
 /* block.cpp: threads of the grid's blocks; then one block from its first thread to its last, or to
  * where it waits for the others of its cluster (true), from which it goes on when they are there.
@@ -57,9 +58,11 @@ void shared_arrays_unset();
 bool shared_arrays_hold(const void *p, size_t size);
 
 /* copies.cpp: forget all copies of the block before; let those of a thread land that a barrier is
- * told of, when nobody can go on, false: there are none. */
+ * told of, when nobody can go on, false: there are none; the running thread ends: it has waited for
+ * its copies, or a barrier is told of them. */
 void copies_forget();
 bool copies_land_told();
+void copies_end();
 
 /* block.cpp: the running thread waits until another one wakes it. */
 void thread_sleeps(const operation *what, const char *file, int line);

@@ -13,13 +13,13 @@
 #define TEC_UNROLL
 #define TEC_UNROLL_BY(n)
 
-static inline void copy16_part_async(void *to, const void *from, int bytes)
+static inline void copy16_part_async(void *to, const void *from, int bytes, EMULATOR_HERE)
 {
-    cuda_emulator::copy_issue(to, from, bytes);
+    cuda_emulator::copy_issue(to, from, bytes, file, line);
 }
-static inline void copy16_async(void *to, const void *from, bool valid)
+static inline void copy16_async(void *to, const void *from, bool valid, EMULATOR_HERE)
 {
-    cuda_emulator::copy_issue(to, from, valid ? 16 : 0);
+    cuda_emulator::copy_issue(to, from, valid ? 16 : 0, file, line);
 }
 static inline void copy_commit()
 {

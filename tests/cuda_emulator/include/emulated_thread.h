@@ -51,7 +51,7 @@ votes meet_block(int vote, const char *file, int line);
 void meet_cluster(const char *file, int line);
 
 /* cp.async: `from` NULL brings zeros. wait: all but the latest `left` groups have landed. */
-void copy_issue(void *to, const void *from, int bytes);
+void copy_issue(void *to, const void *from, int bytes, const char *file, int line);
 void copy_close_group();
 void copy_settle(int left);
 

@@ -80,6 +80,7 @@ template <int Left, bool Barrier> static __global__ void stream_kernel(const flo
         if (Barrier)
             __syncthreads();
     }
+    copy_wait<0>(); /* nothing lands after the block */
     y[t] = sum;
 }
 

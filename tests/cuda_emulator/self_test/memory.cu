@@ -16,6 +16,8 @@ enum mistake {
     COPY_FROM_MISALIGNED,
     COPY_PAST_SHARED,
     COPY_TO_GLOBAL,
+    COPY_NOT_COMMITTED,
+    COPY_NOT_AWAITED,
     LOAD_MISALIGNED,
     LOAD_PAST_SHARED,
     UNSET_DYNAMIC,
@@ -45,8 +47,10 @@ template <int M> static __device__ void copies(unsigned char *s, const unsigned 
     if (M == COPY_TO_GLOBAL)
         to = const_cast<unsigned char *>(from);
     copy16_async(to, from, true);
-    copy_commit();
-    copy_wait<0>();
+    if (M != COPY_NOT_COMMITTED)
+        copy_commit();
+    if (M != COPY_NOT_AWAITED)
+        copy_wait<0>();
     __syncwarp();
 }
 
@@ -116,6 +120,10 @@ const emulator_case memory_cases[] = {
     {"a matrix row past the end of shared memory", memory<LOAD_PAST_SHARED>, BY_FINDING,
      "bytes of shared memory"},
     {"a copy to global memory", memory<COPY_TO_GLOBAL>, BY_FINDING, "not in one array"},
+    {"a thread that ends with a copy of no group", memory<COPY_NOT_COMMITTED>, BY_FINDING,
+     "ends without waiting for its copy at memory.cu:"},
+    {"a thread that ends with a copy it has not waited for", memory<COPY_NOT_AWAITED>, BY_FINDING,
+     "ends without waiting for its copy at memory.cu:"},
     {"dynamic shared memory that nobody wrote", memory<UNSET_DYNAMIC>, BY_VALUE, ""},
     {"static shared memory that nobody wrote", memory<UNSET_STATIC>, BY_VALUE, ""},
 #ifdef EMULATOR_SANITIZED
