@@ -217,7 +217,7 @@ static cudaError_t record_all(struct recorder *r, const struct tec_capture *capt
 static cudaError_t record(struct recorder *r, const struct tec_capture *capture, cudaGraph_t *graph)
 {
     cudaGraph_t dropped;
-    r->what = "begin of a capture,";
+    r->what = "begin of a capture";
     cudaError_t error = cudaStreamBeginCapture(r->s->stream, cudaStreamCaptureModeRelaxed);
     if (error != cudaSuccess)
         return error;
@@ -235,7 +235,7 @@ static cudaError_t record(struct recorder *r, const struct tec_capture *capture,
 static cudaError_t instantiate(struct recorder *r, cudaGraph_t graph)
 {
     size_t n = 0;
-    r->what = "making a graph that ends with";
+    r->what = "making a graph";
     r->at = AT_ALL;
     cudaError_t error = cudaGraphGetNodes(graph, NULL, &n);
     r->nodes += (int)n;
@@ -274,19 +274,21 @@ static cudaError_t record_there(struct recorder *r, const struct tec_capture *ca
 {
     struct tec_gpu *gpu = (struct tec_gpu *)capture->device;
     bool green = gpu->green && capture->stream != TEC_STREAM_MAIN;
-    r->what = "choosing a green context for";
+    r->what = "choosing a green context";
     cudaError_t error = green ? tec_gpu_green_enter(gpu->green) : cudaSuccess;
     if (error == cudaSuccess)
         error = record(r, capture, graph);
-    if (error == cudaSuccess) {
-        r->what = "writing a graph into the folder of TECTUM_CUDA_GRAPHS, which ends with";
+    if (error == cudaSuccess) { /* what follows is of the whole graph */
+        r->label = NULL;
+        r->what = "writing a graph into the folder of TECTUM_CUDA_GRAPHS";
         error = tec_gpu_dump(gpu, *graph);
     }
     if (error == cudaSuccess)
         error = instantiate(r, *graph);
     if (error != cudaSuccess || !green)
         return error;
-    r->what = "leaving a green context after";
+    r->what = "leaving a green context";
+    r->at = AT_NONE;
     return cudaSetDevice(gpu->index);
 }
 
@@ -310,17 +312,18 @@ static unsigned clusters_of(const struct recorder *r, const struct tec_capture *
     return most;
 }
 
-/* What no GPU has run yet is switched off by a variable, which is named. */
+/* What no GPU has run yet is switched off by a variable, which is named; it gives no memory. */
 static void fail(const struct recorder *r, struct tec_gpu *gpu, const struct tec_capture *capture,
                  cudaError_t error)
 {
-    unsigned cluster = clusters_of(r, capture);
+    unsigned cluster = error == cudaErrorMemoryAllocation ? 1 : clusters_of(r, capture);
     char detail[200];
-    snprintf(
-        detail, sizeof detail,
-        "%.60s, whose blocks are in clusters of up to %u (without them: TECTUM_CUDA_CLUSTERS=0 "
-        "in the environment)",
-        r->label ? r->label : "?", cluster);
+    bool all = r->at == AT_ALL;
+    const char *label = r->label ? r->label : "?";
+    snprintf(detail, sizeof detail,
+             "%.60s%s in clusters of up to %u (without them: TECTUM_CUDA_CLUSTERS=0 in the "
+             "environment)",
+             all ? "with some kernels" : label, all ? "" : ", whose blocks are", cluster);
     tec_gpu_fail(gpu, error, r->what, cluster > 1 ? detail : r->label);
 }
 

@@ -164,16 +164,34 @@ TEST(a_start_that_fails_says_what_is_without)
 {
     static float y[N_ROWS * N];
     static const char *const calls[] = {"cudaLaunchKernelEx", "cudaGraphInstantiate"};
+    static const char *const words[] = {
+        "cuda:0: capture of product, whose blocks are in clusters of up to 16 (without them: "
+        "TECTUM_CUDA_CLUSTERS=0 in the environment): ",
+        "cuda:0: making a graph with some kernels in clusters of up to 16 (without them: "
+        "TECTUM_CUDA_CLUSTERS=0 in the environment): ",
+        "cuda:0: capture of product: ", "cuda:0: making a graph: "};
     unsigned cluster;
     for (int i = 0; i < 4; i++) {
         bench_clean();
         open_device(90, 132, i < 2 ? NULL : "0");
         cuda_emulator_fail(calls[i % 2], 1, cudaErrorLaunchOutOfResources);
         CHECK_INT(run(SPLITS, y, &cluster), ==, TEC_DEVICE);
-        CHECK((strstr(err.message, "TECTUM_CUDA_CLUSTERS=0") != NULL) == (i < 2));
+        CHECK(strstr(err.message, words[i]) == err.message);
         CHECK(strstr(err.message, "(cudaErrorLaunchOutOfResources)") != NULL);
         close_device();
     }
+}
+
+TEST(memory_that_ends_is_not_for_want_of_clusters)
+{
+    static float y[N_ROWS * N];
+    unsigned cluster;
+    bench_clean();
+    open_device(90, 132, NULL);
+    cuda_emulator_fail("cudaGraphInstantiate", 1, cudaErrorMemoryAllocation);
+    CHECK_INT(run(SPLITS, y, &cluster), ==, TEC_NO_MEMORY);
+    CHECK(strstr(err.message, "cuda:0: making a graph: ") == err.message);
+    close_device();
 }
 
 TAP_MAIN
