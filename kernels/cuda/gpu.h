@@ -101,7 +101,7 @@ unsigned tec_gpu_clusters(int capability);
 #endif
 
 /* switches.c: whether a variable of the environment is set to a word; TEC_INVALID where one of the
- * device's is set to a word that it does not know. */
+ * device's is set to a word that it does not know, or to a folder that is none. */
 bool tec_gpu_switched(const char *name, const char *word);
 enum tec_status tec_gpu_switches_check(struct tec_error *err);
 
@@ -147,7 +147,9 @@ void tec_gpu_join(struct tec_device *device);
 int tec_gpu_start(const struct tec_capture *capture, int at, struct tec_cuda_launch *launch);
 
 /* dump.c: write the graph, the next one of this device, as DOT: cuda<index>_<number from 0001>.dot
- * in the folder that TECTUM_CUDA_GRAPHS in the environment names; without, nothing is done. */
+ * in the folder that TECTUM_CUDA_GRAPHS in the environment names; without, nothing is done. check:
+ * TEC_INVALID where it is no folder that can be written to. */
+enum tec_status tec_gpu_dump_check(struct tec_error *err);
 cudaError_t tec_gpu_dump(struct tec_gpu *gpu, cudaGraph_t graph);
 
 /* The CUDA graph of a command list. Marks are in the order of the list; the end is the last one. */

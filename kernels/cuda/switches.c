@@ -32,5 +32,5 @@ enum tec_status tec_gpu_switches_check(struct tec_error *err)
                             switches[i].name, getenv(switches[i].name),
                             switches[i].words[2] ? "0, 1 or loops" : "0 or 1");
     }
-    return TEC_OK;
+    return tec_gpu_dump_check(err);
 }

@@ -1,11 +1,14 @@
 /* device.c - the CUDA device behind the seam, on the emulator: opening, copies, captures, loops,
  * two streams; in every order in which work may run. */
+#include "tests/box.h"
 #include "tests/cuda/bench.h"
 #include "tests/device_facts.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <threads.h>
+#include <unistd.h>
 
 static const struct order {
     enum cuda_emulator_when when;
@@ -407,6 +410,38 @@ TEST(an_unknown_word_of_the_environment_is_an_error)
             CHECK(strstr(err.message, names[i]) == err.message);
             bench_close(&b);
         }
+}
+
+static void check_folder(const char *folder, enum tec_status wanted)
+{
+    bench_clean();
+    setenv("TECTUM_CUDA_GRAPHS", folder, 1);
+    enum tec_status status = bench_open(&b, 0, 0, &err);
+    unsetenv("TECTUM_CUDA_GRAPHS");
+    CHECK_INT(status, ==, wanted);
+    if (status == TEC_OK) {
+        tear_down();
+        return;
+    }
+    CHECK(strstr(err.message, "TECTUM_CUDA_GRAPHS in the environment is '") == err.message);
+    CHECK(strstr(err.message, folder) != NULL);
+    bench_close(&b);
+}
+
+TEST(a_folder_for_graphs_must_be_one)
+{
+    struct box box;
+    box_make(&box);
+    check_folder("", TEC_OK);
+    check_folder(box.dir, TEC_OK);
+    check_folder("/nowhere/at/all", TEC_INVALID);
+    box_put(&box, "file", "no folder");
+    CHECK_INT(chmod(box.path, 0700), ==, 0);
+    check_folder(box.path, TEC_INVALID);
+    CHECK_INT(chmod(box.dir, 0500), ==, 0);
+    check_folder(box.dir, geteuid() == 0 ? TEC_OK : TEC_INVALID); /* root may write anywhere */
+    CHECK_INT(chmod(box.dir, 0700), ==, 0);
+    box_remove(&box);
 }
 
 /* What the environment says of it: nowhere, or in the bodies of loops, too. */

@@ -299,8 +299,8 @@ TEST(kernels_of_a_graph_are_those_of_its_commands)
     CHECK_INT(heap.live, ==, 0);
 }
 
-/* Nothing is written unless it is asked for, and a folder that is not there is said. */
-TEST(a_folder_that_is_not_there_is_one_error)
+/* Nothing is written unless it is asked for; a file that cannot be written is said. */
+TEST(a_graph_that_cannot_be_written_is_one_error)
 {
     struct tec_pipeline *p = load("pipelines/demo_metaworld.lua");
     struct tec_engine *e = NULL;
@@ -315,11 +315,14 @@ TEST(a_folder_that_is_not_there_is_one_error)
     REQUIRE(tec_engine_open(&e, &o, &heap, &err) == TEC_OK);
     CHECK_INT(cuda_emulator_calls("cudaGraphDebugDotPrint"), ==, 0);
     tec_engine_close(e);
-    setenv("TECTUM_CUDA_GRAPHS", "/nowhere/at/all", 1);
+    box_make(&box);
+    setenv("TECTUM_CUDA_GRAPHS", box.dir, 1);
+    cuda_emulator_fail("cudaGraphDebugDotPrint", 1, cudaErrorOperatingSystem);
     CHECK_INT(tec_engine_open(&e, &o, &heap, &err), ==, TEC_DEVICE);
     unsetenv("TECTUM_CUDA_GRAPHS");
-    CHECK(strstr(err.message, "TECTUM_CUDA_GRAPHS") != NULL);
-    CHECK(strstr(err.message, "cudaErrorOperatingSystem") != NULL);
+    box_remove(&box);
+    CHECK(strstr(err.message, "writing a graph into the folder of TECTUM_CUDA_GRAPHS: ") != NULL);
+    CHECK(strstr(err.message, "(cudaErrorOperatingSystem)") != NULL);
     tec_pipeline_free(p);
     CHECK_INT(heap.live, ==, 0);
 }
