@@ -43,11 +43,11 @@ static enum tec_status record_check(const struct tec_log *log, const struct tec_
                         log->path);
     int64_t bytes = tec_log_record_bytes(&log->key, r), most = log->options.max_bytes;
     int64_t kept = r->type == TEC_LOG_CLOCK ? 0 : END_BYTES; /* a full file, too, is ended */
-    if (most > 0 && log->end + bytes + kept > most)
+    int64_t all = log->end + bytes + kept;
+    if (most > 0 && all > most)
         return tec_fail(err, TEC_NO_MEMORY,
                         "%s: it would have %lld bytes with %lld more; it may have %lld", log->path,
-                        (long long)(log->end + bytes + kept), (long long)(bytes + kept),
-                        (long long)most);
+                        (long long)all, (long long)(all - log->end), (long long)most);
     return TEC_OK;
 }
 

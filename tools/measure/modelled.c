@@ -160,8 +160,9 @@ static double one_digits(const struct start *s, int beside)
     double flop = 2.0 * t->columns * t->rows * t->k * s->grid->terms * beside;
     double weights = t->columns * t->k, digits = (double)t->rows * t->k * s->grid->terms;
     int reads = DOWN * digits_reads(s->grid->choice.tile);
-    double shared = weights * (1 + reads) + digits * (1 + t->columns / ACROSS);
-    double issued = digits_instructions(s->grid->choice.tile) * (t->threads / 32) / SCHEDULERS;
+    int across = t->columns / ACROSS, warps = t->threads / 32;
+    double shared = weights * (1 + reads) + digits * (1 + across);
+    double issued = (double)digits_instructions(s->grid->choice.tile) * warps / SCHEDULERS;
     double clocks = larger(issued, shared / BANKS) * beside;
     double bytes = (weights + digits) * beside;
     double step = multiply_us(s, flop, byte_rate(s), MMA_SHARE);
@@ -188,7 +189,8 @@ static double one_mma(const struct start *s, int beside)
     double bytes = (t->columns * t->k * weight + t->rows * t->k * 4.0) * beside;
     double step = larger(multiply_us(s, flop, rate, MMA_SHARE), MMA_STEP * s->slower);
     step = larger(step, bytes * s->chip->processors / (s->chip->l2_rate * 1e3));
-    double issued = whole ? int8_instructions(s) * (t->threads / 32) / SCHEDULERS * beside : 0.0;
+    int warps = t->threads / 32;
+    double issued = whole ? int8_instructions(s) * warps / SCHEDULERS * beside : 0.0;
     return MMA_AROUND * s->slower + larger(step, issued / s->chip->mhz) * steps_of(s);
 }
 
@@ -207,7 +209,8 @@ static double int4_instructions(const struct start *s, int group)
     enum { STEP_K = 32 };
     int steps = ceil_div(group, STEP_K), stages = ceil_div(group, INT4_SHORT);
     const struct gemm_tile *t = tile_of(s);
-    double digits = s->grid->terms, panels = t->columns / 16, rows = live_rows(s);
+    int across = t->columns / 16;
+    double digits = s->grid->terms, panels = across, rows = live_rows(s);
     if (s->grid->choice.tile == GEMM_int4_many_128)
         return digits * (130 * stages + 78 * steps) + 65 + 285;
     if (s->grid->choice.tile == GEMM_int4_many_64)
@@ -232,10 +235,11 @@ static double one_int4(const struct start *s, int beside)
     double k = (double)deep * group, x = many ? s->grid->terms : 4.0;
     double rows = larger(t->rows, LEAST_ROWS);
     double flop = 2.0 * t->columns * rows * k * s->grid->terms * beside;
-    double scales = t->columns / 16 * TEC_INT4_LINE * deep * ceil_div(group, INT4_SHORT);
+    int panels = t->columns / 16, warps = t->threads / 32;
+    double scales = (double)panels * TEC_INT4_LINE * deep * ceil_div(group, INT4_SHORT);
     double weights = (t->columns * k / 2 + scales) * (many ? s->grid->terms : 1);
     double bytes = (weights + live_rows(s) * k * x) * beside;
-    double issued = int4_instructions(s, group) * (t->threads / 32) * beside;
+    double issued = int4_instructions(s, group) * warps * beside;
     double step = multiply_us(s, flop, byte_rate(s), MMA_SHARE);
     step = larger(larger(step, MMA_STEP * s->slower), issued / SCHEDULERS / s->chip->mhz);
     step = larger(step, bytes * s->chip->processors / (s->chip->l2_rate * 1e3));
@@ -269,13 +273,13 @@ static double bytes_us(struct start *s)
     const struct tec_gemm_args *a = s->grid->args;
     int64_t processors = s->chip->processors, held = processors * s->time.resident;
     s->time.busy = gemm_tile_count(s->grid->choice.tile, (int)s->work->rows, a->n / 16);
-    double each = (double)((s->time.busy + processors - 1) / processors);
+    int64_t each = (s->time.busy + processors - 1) / processors;
     double step = (double)t->clocks / s->chip->mhz;
     double stored = (double)t->rows * BYTES_FINISH / s->chip->mhz;
     s->time.waves = (int)((s->time.busy + held - 1) / held);
     double rope = s->grid->then == TEC_CUDA_THEN_rope_bf16 ? TERMS_ROPE * s->time.waves : 0.0;
     return (TERMS_WAVE + rope) * s->slower + s->time.waves * step * steps_of(s) +
-           (each - 1) * stored;
+           (double)(each - 1) * stored;
 }
 
 /* What a norm in front reads before anything is multiplied: in each busy block the rows of its
