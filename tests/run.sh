@@ -218,7 +218,7 @@ golden_cuda() {
 
 # The tests of the whole engine that take --device, and golden cases that take seconds there.
 on_device="schedule memory request_prompt requests session recall actionflow"
-golden_short="keep/odd act/odd smolvla/odd smolvla/empty groot/n15_tiny pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny"
+golden_short="keep/odd act/odd smolvla/base smolvla/odd smolvla/empty groot/n15_tiny pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny"
 golden_encoders="f32:encoders/minilm_tiny bf16:encoders/mpnet_tiny" # alike but for their positions
 
 # The emulator's programs have nothing of nvcc's runtime: what the emulator lacks would come from there unseen.
@@ -245,6 +245,8 @@ stage_cuda() {
     done
     side tap "cuda/kernels.t layers" 300 build/release/emulator/kernels.t --tier cuda --layers
     for test in where joules; do side tap "cuda/$test.t" 600 sh tests/$test.t build/release/emulator/tectum; done
+    [ -n "$long" ] || side tap "cuda/prefix.t PyTorch" 600 \
+        build/release/emulator/prefix.t --device cuda chunks_equal_those_of_pytorch_f32
     cases=$golden_short
     [ -z "$long" ] || cases=$(cd tests/golden && ls -d pi/pi0* act/* smolvla/* encoders/*_odd encoders/*_tiny | grep -v '\.')
     for case in $cases; do for dtype in f32 bf16; do

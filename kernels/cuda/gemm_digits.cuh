@@ -277,15 +277,9 @@ static void digits_start_all(const struct tec_gemm_args *a, const Finish &finish
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
     struct tec_cuda_digits form = digits_form(a->k, a->digits);
-    int part = digits_part(&form, &facts);
-    void *ready = tec_cuda_digits_ready(a, &form, launch);
-    if (!tec_cuda_digits_weights(a, launch))
-        return;
-    for (int base = 0; base < a->max_rows; base += part) {
-        int count = a->max_rows - base < part ? a->max_rows - base : part;
-        if (!ready)
-            tec_cuda_row_digits(a, &form, NULL, base, count, launch);
-        digits_start(digits_choose(finish.places(), count, form.digits, &facts), a, finish, &form,
-                     base, count, ready ? ready : launch->terms, launch);
-    }
+    each_part_of_digits(
+        a, &form, NULL, digits_part(&form, &facts), launch, [&](int base, int count, void *at) {
+            enum gemm_tile_id tile = digits_choose(finish.places(), count, form.digits, &facts);
+            digits_start(tile, a, finish, &form, base, count, at, launch);
+        });
 }

@@ -276,16 +276,12 @@ void tec_cuda_gemm_int4_many(const struct tec_gemm_args *a, struct tec_cuda_laun
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
     struct tec_cuda_digits form = int4_form(a->k, a->group, a->digits);
-    int part = int4_part_rows(&form, &facts);
-    if (!tec_cuda_digits_weights(a, launch))
-        return;
-    for (int base = 0; base < a->max_rows; base += part) {
-        int count = min(a->max_rows - base, part);
-        enum gemm_tile_id tile = int4_many_choose(a->n, count, &form, &facts);
-        tec_cuda_row_digits(a, &form, a->order, base, count, launch);
+    each_part_of_digits(a, &form, a->order, int4_part_rows(&form, &facts), launch,
+                        [&](int base, int count, unsigned char *) {
+                            enum gemm_tile_id tile = int4_many_choose(a->n, count, &form, &facts);
 #define INT4_MANY_TILE(name, ...) \
     if (tile == GEMM_##name)      \
         start<name>(a, &form, base, count, launch);
 #include "kernels/cuda/gemm_tiles.def"
-    }
+                        });
 }

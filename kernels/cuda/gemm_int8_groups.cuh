@@ -21,7 +21,7 @@
 
 #include "kernels/cuda/gemm_int8_choice.h"
 #include "kernels/cuda/gemm_terms.cuh"
-#include "kernels/cuda/row_digits.h"
+#include "kernels/cuda/row_digits.cuh"
 #include "kernels/int8.h"
 
 template <int DIGITS_, int N_, int STAGES_, int RESIDENT_> struct bytes_shape {
@@ -419,14 +419,8 @@ static void bytes_start_all(const struct tec_gemm_args *a, const Finish &finish,
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
     struct tec_cuda_digits form = digits_form(a->k, a->digits);
-    int part = digits_part(&form, &facts);
-    const unsigned char *ready = tec_cuda_digits_ready(a, &form, launch);
-    if (!tec_cuda_digits_weights(a, launch))
-        return;
-    for (int base = 0; base < a->max_rows; base += part) {
-        int count = a->max_rows - base < part ? a->max_rows - base : part;
-        if (!ready)
-            tec_cuda_row_digits(a, &form, NULL, base, count, launch);
-        bytes_start(a, finish, base, count, ready ? ready : launch->terms, launch);
-    }
+    each_part_of_digits(a, &form, NULL, digits_part(&form, &facts), launch,
+                        [&](int base, int count, const unsigned char *at) {
+                            bytes_start(a, finish, base, count, at, launch);
+                        });
 }

@@ -40,6 +40,24 @@ static inline struct digits_out digits_out_of(void *at, const struct tec_cuda_di
             tec_cuda_digits_steps(form), form->digits};
 }
 
+/* Call start(base, count, digits) for each part of the rows of a product, as many as there is room
+ * for, whose digits row_digits has written; for all where the kernel in front has left them. */
+template <class Start>
+static void each_part_of_digits(const struct tec_gemm_args *a, const struct tec_cuda_digits *form,
+                                const int *order, int part, struct tec_cuda_launch *launch,
+                                Start start)
+{
+    unsigned char *ready = order ? NULL : tec_cuda_digits_ready(a, form, launch);
+    if (!tec_cuda_digits_weights(a, launch))
+        return;
+    for (int base = 0; base < a->max_rows; base += part) {
+        int count = a->max_rows - base < part ? a->max_rows - base : part;
+        if (!ready)
+            tec_cuda_row_digits(a, form, order, base, count, launch);
+        start(base, count, ready ? ready : launch->terms);
+    }
+}
+
 /* The unit of a group whose largest |x| has these bits, and what x is multiplied by; of one that is
  * not finite NaN and 0. */
 template <int DIGITS>
