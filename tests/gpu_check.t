@@ -178,7 +178,7 @@ if [ "$1" = kernels ]; then
     shift
     set -- kernels --schedule 0 "$@"
 fi
-exec build/release/emulator/device_check "$@"
+TECTUM_CUDA_PATIENCE=3600 exec build/release/emulator/device_check "$@"
 EOF
 chmod +x "$work/bin/emulated"
 for number in $emulated; do

@@ -9,7 +9,7 @@
  * asked for here, loops in a graph came last, with 12.4. */
 enum { DRIVER = CUDART_VERSION >= 13000 ? CUDART_VERSION / 1000 * 1000 : 12040 };
 
-enum { OLDEST = 80, PATIENCE_MS = 30000 };
+enum { OLDEST = 80 };
 
 /* A record of each allocation, so that it can be counted when it comes back. */
 struct tec_gpu_block {
@@ -255,16 +255,17 @@ static enum tec_status open_gpu(struct tec_gpu *gpu, const struct tec_device_opt
 static enum tec_status gpu_open(struct tec_device **out, const struct tec_device_options *options,
                                 struct tec_heap *heap, struct tec_error *err)
 {
+    int64_t patience_ns = 0;
     TEC_TRY(tec_gpu_switches_check(err));
+    TEC_TRY(tec_gpu_patience(options->patience_ms, &patience_ns, err));
     struct tec_gpu *gpu = tec_heap_get(heap, sizeof *gpu);
     if (!gpu)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a device");
-    int patience = options->patience_ms > 0 ? options->patience_ms : PATIENCE_MS;
     gpu->base.heap = heap;
     gpu->base.layout = TEC_MATRIX_TILES;
     gpu->base.computes = gpu->computes;
     gpu->index = options->index;
-    gpu->patience_ns = (int64_t)patience * 1000000;
+    gpu->patience_ns = patience_ns;
     enum tec_status status = open_gpu(gpu, options, err);
     if (status != TEC_OK) {
         gpu_close(&gpu->base);

@@ -105,6 +105,11 @@ unsigned tec_gpu_clusters(int capability);
 bool tec_gpu_switched(const char *name, const char *word);
 enum tec_status tec_gpu_switches_check(struct tec_error *err);
 
+/* How long a replay or a copy may take before the device counts as hung, nanoseconds: what is asked
+ * for (milliseconds), or with 0 TECTUM_CUDA_PATIENCE (seconds), or 30 s. TEC_INVALID for another
+ * word there. */
+enum tec_status tec_gpu_patience(int patience_ms, int64_t *ns, struct tec_error *err);
+
 /* green.c: the second stream in a context of a share of the multiprocessors. TECTUM_CUDA_GREEN=1 in
  * the environment asks for it: no device has run it yet. */
 /* At most `most` multiprocessors of device `index`, whose own context is there. *out is set as soon

@@ -1,4 +1,5 @@
-/* switches.c - words of the environment that switch a part of the device on or off (doc/gpu.md). */
+/* switches.c - words of the environment that switch a part of the device on or off, and how long
+ * it waits for a replay (doc/gpu.md). */
 #include "kernels/cuda/gpu.h"
 
 #include <stdlib.h>
@@ -33,4 +34,21 @@ enum tec_status tec_gpu_switches_check(struct tec_error *err)
                             switches[i].words[2] ? "0, 1 or loops" : "0 or 1");
     }
     return tec_gpu_dump_check(err);
+}
+
+enum tec_status tec_gpu_patience(int patience_ms, int64_t *ns, struct tec_error *err)
+{
+    enum { DEFAULT_MS = 30000, MOST_S = 24 * 60 * 60 };
+    const char *word = getenv("TECTUM_CUDA_PATIENCE");
+    char *end = NULL;
+    long seconds = word ? strtol(word, &end, 10) : 0;
+    if (word && (*end || seconds < 1 || seconds > MOST_S))
+        return tec_fail(err, TEC_INVALID,
+                        "TECTUM_CUDA_PATIENCE in the environment is '%.20s'; it may be 1 to %d "
+                        "seconds",
+                        word, MOST_S);
+    if (patience_ms <= 0)
+        patience_ms = word ? (int)(seconds * 1000) : DEFAULT_MS;
+    *ns = (int64_t)patience_ms * 1000000;
+    return TEC_OK;
 }

@@ -337,25 +337,48 @@ TEST(a_failed_device_does_nothing_more)
     bench_clean();
 }
 
-TEST(a_launch_that_never_ends_is_given_up)
+/* Opened with asked_ms and word as TECTUM_CUDA_PATIENCE: so long, and hardly longer, is waited. */
+static void wait_for_a_launch(int asked_ms, const char *word, int expected_ms)
 {
     struct tec_replay r;
-    open_and_record(PATIENCE_MS);
+    setenv("TECTUM_CUDA_PATIENCE", word, 1);
+    open_and_record(asked_ms);
+    unsetenv("TECTUM_CUDA_PATIENCE");
     REQUIRE(bench_run(&b, &b.sides[0], 1, 3, 11, y[0], &r) == TEC_OK);
     cuda_emulator_hang(1);
     int64_t before = tec_clock_now(&wall);
     CHECK_INT(bench_run(&b, &b.sides[0], 2, 3, 11, y[0], &r), ==, TEC_DEVICE);
     int64_t took = tec_clock_now(&wall) - before;
     printf("# a launch that hangs: given up after %.0f ms of %d\n", (double)took / 1e6,
-           PATIENCE_MS);
-    CHECK_INT(took, >=, (int64_t)PATIENCE_MS * 1000000);
-    CHECK_INT(took, <, (int64_t)PATIENCE_MS * 1000000 + 1000000000);
+           expected_ms);
+    CHECK_INT(took, >=, (int64_t)expected_ms * 1000000);
+    CHECK_INT(took, <, (int64_t)expected_ms * 1000000 + 1000000000);
     CHECK_INT(tec_device_failure(b.device, &err), ==, TEC_DEVICE);
     CHECK(strstr(err.message, "cuda:0: replay at or before 'copy'") != NULL);
     before = tec_clock_now(&wall);
     bench_close(&b);
     CHECK_INT(tec_clock_now(&wall) - before, <, 1000000000);
     bench_clean();
+}
+
+TEST(a_launch_that_never_ends_is_given_up)
+{
+    wait_for_a_launch(PATIENCE_MS, "3600", PATIENCE_MS); /* what the program asks for goes first */
+    wait_for_a_launch(0, "2", 2000);
+}
+
+TEST(a_patience_that_is_no_time_is_an_error)
+{
+    static const char *const words[] = {"", "0", "-1", "2s", "1e9", "99999999999999999999"};
+    for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
+        bench_clean();
+        setenv("TECTUM_CUDA_PATIENCE", words[w], 1);
+        enum tec_status status = bench_open(&b, 0, 0, &err);
+        unsetenv("TECTUM_CUDA_PATIENCE");
+        CHECK_INT(status, ==, TEC_INVALID);
+        CHECK(strstr(err.message, "TECTUM_CUDA_PATIENCE in the environment is '") == err.message);
+        bench_close(&b);
+    }
 }
 
 TEST(a_copy_may_fail_on_its_way)
