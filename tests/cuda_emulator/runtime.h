@@ -253,6 +253,19 @@ size_t shared_limit(const void *function);
 /* Until out_of_reach(), with which all that takes the mutex ends, but a query amid work. */
 void reach_device();
 void out_of_reach();
+/* Memory that can be reached while this lives, if the device's is out of reach; the rest stays so:
+ * a model's weights are a thousand copies, each of them to one of as many allocations. */
+class within_reach
+{
+  public:
+    explicit within_reach(const char *at);
+    ~within_reach();
+    within_reach(const within_reach &) = delete;
+    within_reach &operator=(const within_reach &) = delete;
+
+  private:
+    const allocation *opened = nullptr;
+};
 const allocation *find_allocation(const void *p);
 cudaError_t find_range(const void *p, size_t size, range &to);
 bool alive(const range &r);

@@ -185,7 +185,7 @@ static void check_edges(const allocation &a)
 #ifndef __SANITIZE_ADDRESS__
     if (a.size > FILLED)
         return;
-    reach_device();
+    within_reach edges(a.at);
     for (const char *p = a.base; p < a.base + a.pages; p++) {
         if (p == a.at)
             p += a.size;
@@ -219,6 +219,21 @@ const allocation *find_allocation(const void *p)
     --i;
     const allocation &a = i->second;
     return (const char *)p >= a.at && (const char *)p < a.at + a.size ? &a : nullptr;
+}
+
+within_reach::within_reach(const char *at)
+{
+    const allocation *a = find_allocation(at);
+    if (!a || reach(*a) != PROT_NONE)
+        return;
+    opened = a;
+    mprotect(a->base, a->pages, PROT_READ | PROT_WRITE);
+}
+
+within_reach::~within_reach()
+{
+    if (opened)
+        mprotect(opened->base, opened->pages, PROT_NONE);
 }
 
 cudaError_t find_range(const void *p, size_t size, range &to)

@@ -46,7 +46,7 @@ static cudaError_t run_copy(const task &t)
                t.to.size, alive(t.from) ? "writes" : "reads");
         return cudaErrorIllegalAddress;
     }
-    reach_device();
+    within_reach to(t.to.at), source(t.from.at);
     const char *from = t.staged.empty() ? t.from.at : t.staged.data();
     memmove(t.to.at, from, t.to.size);
     the().count.copies++;
@@ -60,7 +60,7 @@ static cudaError_t run_set(const task &t)
         report("%zu bytes are set in memory that was freed since", t.to.size);
         return cudaErrorIllegalAddress;
     }
-    reach_device();
+    within_reach to(t.to.at);
     memset(t.to.at, t.value, t.to.size);
     the().count.sets++;
     return cudaSuccess;
