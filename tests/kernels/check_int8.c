@@ -251,7 +251,7 @@ static void many_rows(struct conform *c)
     static const int rows[] = {65, 66, 100, 127, 128, 129, 190, 257, 300},
                      processors[] = {1, 2, 3, 5, 8, 400};
     enum { ROWS = sizeof rows / sizeof rows[0], OTHERS = sizeof processors / sizeof processors[0] };
-    for (int i = 0; i < 2 * ROWS; i++) {
+    for (int i = 0; i < conform_few(c, 2 * ROWS); i++) {
         int k = i % 4 ? conform_int(1, 700) : 128 * conform_int(1, 5);
         size_t all = (size_t)(k + 127) / 128 * 128 * (2 * 128 + 4);
         cuda_tier_plan_for(0, processors[conform_int(0, OTHERS - 1)]);
@@ -300,7 +300,7 @@ static void rounding(struct conform *c)
 
 static void products(struct conform *c)
 {
-    for (int digits = 1; digits <= 2; digits++) {
+    for (int digits = 1; digits <= 2 && !c->threads; digits++) { /* one lane: nothing to watch */
         capacities(c, 48, 520, digits);
         capacities(c, 144, 265, digits);
         capacities(c, 80, conform_int(150, 600), digits);
@@ -343,13 +343,21 @@ static void plain_products(struct conform *c)
     c->fast = all;
 }
 
-void conform_gemm_int8(struct conform *c)
+/* Each number of k within a group. */
+static void one_groups(struct conform *c)
 {
-    rounding(c);
     for (int family = 0; family < 4; family++)
         for (int k = 1; k <= TEC_INT8_GROUP; k *= 2)
             for (int digits = 1; digits <= 2; digits++)
                 one_group(c, k, family, digits);
+}
+
+void conform_gemm_int8(struct conform *c)
+{
+    if (!c->threads) { /* of one lane */
+        rounding(c);
+        one_groups(c);
+    }
     products(c);
     plain_products(c);
     many_rows(c);
