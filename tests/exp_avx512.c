@@ -1,5 +1,5 @@
-/* exp_avx512.c - tests e^x and the ratio of gelu_erf of the avx512 tier against float64, by
- * exp.inc, and the powers of two of attention in whole numbers. */
+/* exp_avx512.c - tests e^x, the ratio of gelu_erf and the soft cap of the avx512 tier against
+ * float64, by exp.inc, and the powers of two of attention in whole numbers. */
 #include "tests/tap.h"
 #if defined(__x86_64__)
 #include "kernels/avx512/vec.h"

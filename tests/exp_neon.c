@@ -1,5 +1,5 @@
-/* exp_neon.c - tests e^x and the ratio of gelu_erf of the neon tier against float64; exp.inc holds
- * the tests. */
+/* exp_neon.c - tests e^x, the ratio of gelu_erf and the soft cap of the neon tier against float64;
+ * exp.inc holds the tests. */
 #include "tests/tap.h"
 #if defined(__aarch64__)
 #include "kernels/neon/vec.h"

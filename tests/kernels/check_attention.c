@@ -43,7 +43,7 @@ enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, OTHER = 16, FEW = 8,
  *
  * A score is a chain of dim products, scaled, and the a bias added, the maximum subtracted: off by
  * (dim + 4) 2^-24 of the absolute terms and 2^-24 of the difference. A cap passes on at most that,
- * and its own tanh is off by some units of 2^-24 of the cap, counted as two terms more. The
+ * and its own tanh is off by 8 units of 2^-24 of the result, counted as two such terms more. The
  * exponential turns that into the same relative error, adds 2 units of 2^-23 of its own, and one
  * product by e^(old - new) for each later block (3 units). Numerator and denominator are sums of up
  * to `keys` such terms.
@@ -160,7 +160,7 @@ static void solve(const struct attention_case *w, int row, int head, struct answ
         }
         if (a->cap > 0) {
             score[j] = (double)a->cap * tanh(score[j] / (double)a->cap);
-            terms += 2 * (double)a->cap;
+            terms += 2 * fabs(score[j]);
         }
         if (a->bias) {
             double bias = (double)tec_attention_bias(a, row, head, j);

@@ -153,7 +153,7 @@ void conform_copy_rows(struct conform *c)
     map(c, same);
 }
 
-/* cap tanh(x / cap): some units of 2^-24 of the cap, whatever x is. */
+/* cap tanh(x / cap): some units of 2^-24 of it, however small x is beside the cap. */
 static void soft_cap_shape(struct conform *c, struct shape s, int how)
 {
     struct tec_soft_cap_args a = {
@@ -173,7 +173,7 @@ static void soft_cap_shape(struct conform *c, struct shape s, int how)
     for (int r = 0; r < s.rows; r += 1 + s.rows / 32)
         for (int i = 0; i < s.cols; i++) {
             double in = (double)x[(size_t)r * (size_t)a.ldx + (size_t)i], cap = (double)a.cap;
-            double want = cap * tanh(in / cap), bound = ldexp(6 * cap, -24);
+            double want = cap * tanh(in / cap), bound = ldexp(8 * fabs(want), -24) + ldexp(1, -126);
             size_t at = (size_t)r * (size_t)a.ldy + (size_t)i;
             conform_close(c, (double)((const float *)c->got[0])[at], want, bound, "f(%.9g)", in);
             conform_close(c, (double)((const float *)c->want[0])[at], want, bound,
