@@ -148,7 +148,7 @@ def computed(c, w, inputs, kind):
     at = numpy.flatnonzero(inputs["tokens"] == c["picture"])
     rows = numpy.concatenate([picture_tower.rows(c["tower"], w, p, kind) for p in inputs["images"]])
     whole = dict(w, **{"lm_head.weight": numpy.eye(c["width"], dtype=numpy.float32)})
-    hidden = text.forward(dict(c, tied=False), whole, list(inputs["tokens"]), kind, (at, rows))
+    hidden = text.forward(dict(c, own_head=True), whole, list(inputs["tokens"]), kind, (at, rows))
     return Flow(w, kind).run(hidden, inputs["tokens"] == c["picture"], inputs["noise"], inputs["state"])
 
 
@@ -156,7 +156,7 @@ def main():
     folder, seed = sys.argv[1], int(sys.argv[2])
     text.random = numpy.random.default_rng([seed, 9])
     c = text.drawn("smolvlm")
-    c["tied"] = True
+    c["tied"], c["own_head"] = True, False
     w = text.weights(c)
     weights(c, w)
     ids, images, _ = text.prompt(c)

@@ -298,7 +298,7 @@ def main():
     folder, seed = sys.argv[1].rstrip("/"), int(sys.argv[2])
     text.random = numpy.random.default_rng([seed, 17])
     c, f = text.drawn("smolvlm"), drawn(seed)
-    c.update(tied=True, layers=f["text_layers"], heads=f["heads"], kv=f["kv"], dim=f["head_dim"])
+    c.update(tied=True, own_head=False, layers=f["text_layers"], heads=f["heads"], kv=f["kv"], dim=f["head_dim"])
     w = text.weights(c)
     weights(c, f, w)
     side, n = c["tower"]["side"], c["pictures"]

@@ -58,6 +58,7 @@ def drawn(family):
          "tied": True if gemma else bool(pick(True, False)), "window": int(pick(3, 5, 9)) if gemma else None,
          "at": "model.", "local": 1e4, "scalar": int(pick(16, 24)), "pattern": int(pick(2, 3, 6)),
          "new": bool(pick(True, False))}
+    c["own_head"] = not c["tied"] or bool(pick(True, False, False))  # one in the file counts although it is tied
     c["cap"], c["final"] = (float(pick(3, 7.5)), float(pick(5, 12))) if family == "gemma2" else (None, None)
     c["stretch"] = None
     if family == "llama" and pick(True, False):
@@ -146,7 +147,7 @@ def weights(c):
         picture_tower.weights(c["tower"], c["width"], matrix, vector)
         name, p = picture_tower.AT + "embeddings.patch_embedding.weight", c["tower"]["patch"]
         w[name] = w[name].reshape(-1, 3, p, p)
-    if not c["tied"]:
+    if c["own_head"]:
         matrix("lm_head.weight", c["vocab"], c["width"])
     return w
 
@@ -220,7 +221,7 @@ def forward(c, w, ids, kind, seen=None):
         before = "pre_feedforward_layernorm" if gemma else "post_attention_layernorm"
         half = feed_forward(norm(x, at + before + ".weight"), at)
         x = x + (norm(half, at + "post_feedforward_layernorm.weight") if gemma else half)
-    y = linear(norm(x, c["at"] + "norm.weight"), c["at"] + "embed_tokens.weight" if c["tied"] else "lm_head.weight")
+    y = linear(norm(x, c["at"] + "norm.weight"), "lm_head.weight" if c["own_head"] else c["at"] + "embed_tokens.weight")
     return kind(c["final"]) * numpy.tanh(y / kind(c["final"])) if c["final"] else y
 
 

@@ -170,6 +170,7 @@ return function(m)
   text.penalty = read.above(given.generation or {}, "repetition_penalty", 1e-6, 1.0, 1e6)
   text.max_tokens = count(c, "max_position_embeddings", m.positions)
   text.embed = { M .. "embed_tokens.weight" }
-  text.head = { tied and M .. "embed_tokens.weight" or "lm_head.weight" }
-  return { name = m.name, text = text, ignored = tied and { "lm_head.weight" } or {} }
+  -- A head of its own in the file counts although the configuration ties it, as with transformers 5.
+  text.head = { "lm_head.weight", tied and M .. "embed_tokens.weight" or nil }
+  return { name = m.name, text = text, ignored = {} }
 end
