@@ -666,6 +666,36 @@ TEST(whole_words_of_bytes_are_looked_for_as_they_are_written)
     check_ids(file, "\u00E9 \u00E9", expected, 3);
 }
 
+/* A file whose pre-tokenizers and model are these. */
+static void check_refused(const char *steps, const char *model, const char *why)
+{
+    struct tec_tokenizer *t;
+    struct tec_heap heap = {0};
+    struct tec_error err;
+    char file[512];
+    snprintf(file, sizeof file,
+             "{\"version\":\"1.0\",\"added_tokens\":[],\"pre_tokenizer\":{\"type\":\"Sequence\","
+             "\"pretokenizers\":[%s]},\"model\":{\"vocab\":{\"a\":0},\"unk_token\":\"a\","
+             "\"merges\":[],%s}}",
+             steps, model);
+    enum tec_status status =
+        tec_tokenizer_open_bytes(&t, file, strlen(file), TEC_TEXT_JSON, &heap, &err);
+    CHECK_INT(status, ==, TEC_UNSUPPORTED);
+    CHECK(status != TEC_OK && strstr(err.message, why));
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* The reference cuts the characters that stand for bytes, and falls back to bytes of those. */
+TEST(bytes_are_the_last_step_and_of_a_plain_bpe)
+{
+    static const char bytes[] = "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}";
+    static const char cut[] = "{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
+                              "{\"type\":\"Digits\"}";
+    check_refused(cut, "\"type\":\"BPE\"", "Digits after ByteLevel");
+    check_refused(bytes, "\"type\":\"WordPiece\"", "ByteLevel before WordPiece");
+    check_refused(bytes, "\"type\":\"BPE\",\"byte_fallback\":true", "byte_fallback");
+}
+
 /* Ids are those of the tokenizers package 0.22.2. */
 TEST(added_tokens_and_white_space_as_the_reference)
 {

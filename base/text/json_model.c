@@ -229,9 +229,15 @@ enum tec_status tec_tokenizer_json_model(struct tec_json *j, struct tec_error *e
     const json_t *model = json_object_get(j->root, "model");
     const char *type;
     TEC_TRY(tec_tokenizer_json_string(model, "type", "model", &type, err));
-    for (size_t i = 0; type && i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(kinds[i].type, type) == 0)
-            return kinds[i].read(j, model, err);
+    for (size_t i = 0; type && i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kinds[i].type, type) != 0)
+            continue;
+        TEC_TRY(kinds[i].read(j, model, err));
+        if (is_byte_level(j->t) && (j->t->model != TEC_MODEL_BPE || j->t->bpe.byte_fallback))
+            return tec_fail(err, TEC_UNSUPPORTED, "pre_tokenizer: ByteLevel before %s",
+                            j->t->model == TEC_MODEL_BPE ? "a BPE with byte_fallback" : type);
+        return TEC_OK;
+    }
     return tec_fail(err, TEC_UNSUPPORTED, "model.type %.40s is not BPE, Unigram or WordPiece",
                     type ? type : "(missing)");
 }

@@ -152,6 +152,10 @@ static enum tec_status read_step(struct tec_json *j, const json_t *step, struct 
     struct tec_tokenizer *t = j->t;
     const char *type;
     TEC_TRY(tec_tokenizer_json_string(step, "type", where, &type, err));
+    /* It would see the characters that stand for bytes, not the text. */
+    if (t->n_split && t->split[t->n_split - 1].kind == TEC_SPLIT_BYTES)
+        return tec_fail(err, TEC_UNSUPPORTED, "pre_tokenizer: %.40s after ByteLevel",
+                        type ? type : "(missing)");
     for (size_t i = 0; type && i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(kinds[i].type, type) != 0)
             continue;
