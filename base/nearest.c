@@ -51,12 +51,25 @@ int tec_near_limit(const char *word)
     return third < 1 ? 1 : third > 4 ? 4 : third;
 }
 
+/* A word with capitals of ASCII as small letters, cut where it is too long to be near anything. */
+static const char *lower(char out[LONGEST + 2], const char *word)
+{
+    size_t n = 0;
+    for (; word[n] && n <= LONGEST; n++)
+        out[n] = (char)(word[n] >= 'A' && word[n] <= 'Z' ? word[n] - 'A' + 'a' : word[n]);
+    out[n] = '\0';
+    return out;
+}
+
 const char *tec_nearest(const char *word, const char *const *names, int n)
 {
+    char mine[LONGEST + 2], other[LONGEST + 2];
     const char *best = NULL;
     int limit = tec_near_limit(word);
     for (int i = 0; i < n; i++) {
-        int d = names[i] ? tec_word_distance(word, names[i], limit) : limit + 1;
+        int d = names[i] && strlen(names[i]) <= LONGEST && strlen(word) <= LONGEST
+                    ? tec_word_distance(lower(mine, word), lower(other, names[i]), limit)
+                    : limit + 1;
         bool common = names[i] && (d < (int)strlen(word) || d < (int)strlen(names[i]));
         if (d > limit || !common)
             continue;

@@ -7,8 +7,9 @@
 int tec_word_distance(const char *a, const char *b, int limit);
 
 /* The name with the fewest edits from `word`, if that is at most a third of its length (but 1 for
- * short words); NULL when none is near: one that shares no byte never is. The first of equals wins.
- * `n` names, NULL entries skipped. */
+ * short words); NULL when none is near: one that shares no byte never is. Capitals of ASCII are as
+ * good as small letters. The first of equals wins. `n` names, NULL entries and those of more than
+ * 40 bytes skipped. */
 const char *tec_nearest(const char *word, const char *const *names, int n);
 
 /* The largest distance that still counts as near. */

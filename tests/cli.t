@@ -394,6 +394,9 @@ assert of["h100"] and of["h100"] == of["mine"], of.keys()
 assert all(m["kernels"] for m in of["mine"]) and not any(m["kernels"] for m in of["plain"]), of["plain"]
 END
 ok $? "say what a machine that is built in says; without a chip nothing is modelled"
+run 0 "without a chip, as text" graph --roofline "$W/m_plain.json" pipelines/demo_metaworld.lua
+out "^plain: kernels are not modelled: its file says nothing of a chip"; ! grep -q "modelled from grids" "$W/out"
+ok $? "and no table without lines"
 run 0 "as text" graph --roofline "$W/m_mine.json" pipelines/demo_metaworld.lua
 out "(measured here), f32 67 TFLOP/s (not said)"; ! grep -q "$(printf '\033')" "$W/out"; ok $? "whose title moves no cursor"
 refused() { run 3 "a machine that is $1" graph --roofline "$W/m_$1.json" pipelines/demo_metaworld.lua; err "m_$1.json: .*$2"; }

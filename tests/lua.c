@@ -460,6 +460,9 @@ TEST(nearest_names)
     CHECK(tec_nearest("memory", names, 5) == NULL);
     CHECK_STR(tec_nearest("vk", names, 5), "kv");
     CHECK_STR(tec_nearest("k", names, 5), "kv");
+    CHECK_STR(tec_nearest("PREFILL", names, 5), "prefill");
+    CHECK_STR(tec_nearest("PREFIL", names, 5), "prefill");
+    CHECK_STR(tec_nearest("KV", names, 5), "kv");
     static const char *const letters[] = {"k"};
     CHECK(tec_nearest("a", letters, 1) == NULL);
     CHECK_INT(tec_word_distance("", "abc", 9), ==, 3);

@@ -71,6 +71,28 @@ ok $? "a parameter is told where it is written, not in the base"
 ! "$T" check "$W/x.json" >"$W/out" 2>&1 && grep -q "did you mean 'prefill'" "$W/out"
 ok $? "a kind of the JSON form"
 
+# Capitals are no other word, and nothing near is said where nothing is.
+says 's/arch = "pi05"/arch = "pi05", quantize = "INT8"/' "E011" "help: did you mean 'int8'?"
+says 's/arch = "pi05"/arch = "pi05", quantize = "fp16"/' "is 'fp16'"
+! grep -q "did you mean" "$W/out"; ok $? "nothing is near 'fp16'"
+refuses "no machine 'H100'; did you mean 'h100'? there are: h200, h100, 4090, orin, thor, and files that end with .json" \
+    graph pipelines/demo_metaworld.lua --roofline H100
+refuses "no code is named 'e011'; did you mean 'E011'? they are E001" check --explain e011
+
+# Files that another file is made of.
+for wrong in "extend({}, {})" 'extend("base.lua")' "extend()" "include(5)"; do
+    echo "return $wrong" >"$W/x.lua"
+    ! "$T" check "$W/x.lua" >"$W/out" 2>&1 && grep -q "^error.E011.: ${wrong%%(*} takes a " "$W/out" &&
+        grep -q "x.lua:1:8$" "$W/out" && [ "$(grep -c "^error" "$W/out")" -eq 1 ]
+    ok $? "$wrong: what it takes, at its place"
+done
+for wrong in 'extend("bas.lua", {})' 'include("bas.lua")'; do
+    echo "return $wrong" >"$W/x.lua"
+    ! "$T" check "$W/x.lua" >"$W/out" 2>&1 && grep -q "^error.E021.: there is no file 'bas.lua' in .*did you mean 'base.lua'?" "$W/out" &&
+        grep -q "x.lua:1:8$" "$W/out" && [ "$(grep -c "^error" "$W/out")" -eq 1 ]
+    ok $? "$wrong: the file that was meant, at its place"
+done
+
 # The place of --set is that of the word that is wrong, wherever in the path it stands.
 marks() { # marks COLUMN MARK PATH=VALUE
     ! "$T" check pipelines/demo_metaworld.lua --set "$3" >"$W/out" 2>&1 && grep -q -- "--> --set:1:$1\$" "$W/out" &&
@@ -185,6 +207,10 @@ done
 for option in "--adapter a" "--embodiment a" "--policy fill" "--device cpu"; do
     refuses "policy test takes files and --format" policy test tests/policies/edf.lua $option
 done
+refuses "\`tectum profile FILE -o FILE.costs\` measures" policy check edf
+refuses "localhost:8000: a URL like ws://localhost:8000 is wanted, wss:// for TLS" probe localhost:8000
+refuses "http://robot: a URL like ws://robot is wanted" probe http://robot
+refuses "--out or --weights-cache" pack pipelines/demo_metaworld.lua -o "$W/packed" --weights-cache auto
 refuses "takes one policy, there are 2" policy check policies/edf.lua --policy fill --pipeline x.lua --costs x.costs
 echo "1..$n"
 exit $failed

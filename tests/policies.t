@@ -73,6 +73,7 @@ try "no pipeline of that name" 1 "No such file" 'tectum.test { pipeline = "nowhe
 try "a wrong field of the pipeline" 1 "frame period" 'tectum.test { pipeline = "pi05_aloha.lua", policy = "oxygen", set = { "nodes.act.deadline.ms=120" } }'
 echo 'local t = tectum.test {' >"$W/t.lua"
 says "a file that is no Lua" 3 "t.lua:2:" test "$W/t.lua"
+says "a policy where its tests are expected" 3 "policies/edf.lua: this is a policy, not a file of tests" test policies/edf.lua
 says "a file that is not there" 3 "No such file" test "$W/none.lua"
 says "no file" 2 "a test file is missing" test
 says "an unknown action" 2 "status|reset|dump; did you mean 'test'?" tets
@@ -102,6 +103,10 @@ done
 unfit tests/policies/unfit/budget.lua budget --set guard.soft_us=20
 unfit tests/policies/unfit/lattice.lua lattice $slow --most-snapped 50
 unfit default "no starvation" $slow
+says "a request that is never heard is what fails, not one that waits as long as it may" 1 \
+    "FAIL  no starvation: 608 of 616 admitted requests ran out of time without a token, none may
+" check default $robot $tight $slow
+says "one that waits too long is" 1 "; request 0 waited 26 frames for a token, 1 are allowed" check default $robot $tight $slow --patience 1
 "$T" policy check slack_k $robot --format json | grep -q '^{"ok": true, "checks": \[{"name": "no failure", "ok": true, "detail": "'
 ok $? "the gate's json"
 says "weights that are not there" 3 "/none/here: there is no such" check slack_k --pipeline pipelines/demo_metaworld.lua \

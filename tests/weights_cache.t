@@ -25,6 +25,8 @@ frames off --weights-cache off && silent && cmp -s "$W/plain" "$W/off"
 ok $? "off: it is not looked at"
 "$T" run $P --dtype f32 -n 1 --random-inputs 1 >/dev/null 2>"$W/err" && silent
 ok $? "another precision has another file, which is not there"
+"$T" pack $P -o "$W/folder" 2>"$W/err" && said "kept as $W/folder/tectum-" && [ "$(files "$W/folder")" = 1 ]
+ok $? "pack -o is the folder"
 "$T" pack $P --dtype f32 2>"$W/err" && [ "$(files "$C")" = 2 ]; ok $? "both lie side by side"
 
 mkdir "$W/root" && cp -R pipelines policies "$W/root" && echo "-- edited" >>"$W/root/pipelines/models/common/pi_family.lua"

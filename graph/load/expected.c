@@ -84,6 +84,20 @@ static void hint_at_fields(struct tec_loader *ld, struct tec_diagnostic *d,
                              (int)strcspn(set, "="), set);
 }
 
+/* Of a field that takes one of some words: the one that was probably meant. */
+static void hint_at_word(struct tec_loader *ld, struct tec_diagnostic *d, const struct tec_field *f,
+                         const struct tec_decl_value *v)
+{
+    enum { MOST = 32 };
+    const char *names[MOST];
+    int n = 0;
+    if (f->type != TEC_FIELD_WORD || v->kind != TEC_VALUE_STRING || !v->string)
+        return;
+    for (const struct tec_word *w = f->words; w->word && n < MOST; w++)
+        names[n++] = w->word;
+    tec_diagnostics_meant(ld->d, d, v->string, names, n);
+}
+
 struct tec_diagnostic *tec_set_wrong(struct tec_loader *ld, const struct tec_field *f,
                                      const struct tec_decl_entry *e)
 {
@@ -94,6 +108,7 @@ struct tec_diagnostic *tec_set_wrong(struct tec_loader *ld, const struct tec_fie
         tec_diagnostics_add(ld->d, TEC_E011, where, "field '%s' of %s must be %s, is %s", f->name,
                             tec_constructors[f->owner].word, tec_set_expected(ld, f),
                             tec_decl_value_describe(ld, e->value));
+    hint_at_word(ld, d, f, e->value);
     if (where.file && strcmp(where.file, "--set") == 0)
         hint_at_fields(ld, d, f, e->value, ld->options->set[where.line - 1]);
     return d;

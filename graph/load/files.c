@@ -161,7 +161,7 @@ static const char *nearest_file(struct tec_loader *ld, const char *path, const c
     int length = (int)(name - path), nearest = tec_near_limit(name);
     char best[NAME_MAX + 1] = "";
     const char *at = tec_arena_printf(ld->scratch, "%s/%.*s", folder, length, path);
-    DIR *dir = at && is_inside(at, folder) ? opendir(at) : NULL;
+    DIR *dir = at && (length == 0 || is_inside(at, folder)) ? opendir(at) : NULL;
     int n = 0;
     for (struct dirent *e; dir && n <= MOST && (e = readdir(dir)); n++) {
         const char *one = e->d_name;
@@ -180,16 +180,14 @@ static const char *nearest_file(struct tec_loader *ld, const char *path, const c
 }
 
 /* The full path and its folder of `path` beside the file, then under the root. */
-static const char *look_up(struct tec_loader *ld, const char *path, const char **folder,
-                           struct tec_error *err)
+static enum tec_status look_up(struct tec_loader *ld, const char *path, const char **out,
+                               const char **folder, struct tec_error *err)
 {
     const char *folders[] = {own_folder(ld), ld->options->root};
-    if (!is_confined(path)) {
-        tec_fail(err, TEC_MALFORMED,
-                 "'%.100s' must be a relative path without '..', below the pipeline's folder",
-                 path);
-        return NULL;
-    }
+    if (!is_confined(path))
+        return tec_fail(
+            err, TEC_MALFORMED,
+            "'%.100s' must be a relative path without '..', below the pipeline's folder", path);
     bool outside = false;
     for (int i = 0; i < 2; i++) {
         if (!folders[i])
@@ -198,42 +196,42 @@ static const char *look_up(struct tec_loader *ld, const char *path, const char *
         const char *full = here ? tec_arena_strdup(ld->scratch, path)
                                 : tec_arena_printf(ld->scratch, "%s/%s", folders[i], path);
         *folder = folders[i];
-        if (full && access(full, R_OK) == 0 && is_inside(full, folders[i]))
-            return full;
+        if (full && access(full, R_OK) == 0 && is_inside(full, folders[i])) {
+            *out = full;
+            return TEC_OK;
+        }
         outside |= full && access(full, F_OK) == 0 && !is_inside(full, folders[i]);
     }
-    if (outside) {
-        tec_fail(err, TEC_NOT_FOUND,
-                 "'%.100s' is a link, or lies behind one, that leads out of the folder %s%s%s",
-                 path, folders[0], folders[1] ? " or " : "", folders[1] ? folders[1] : "");
-        return NULL;
-    }
+    if (outside)
+        return tec_fail(
+            err, TEC_NOT_FOUND,
+            "'%.100s' is a link, or lies behind one, that leads out of the folder %s%s%s", path,
+            folders[0], folders[1] ? " or " : "", folders[1] ? folders[1] : "");
     const char *near = nearest_file(ld, path, folders[0]);
     if (!near && folders[1])
         near = nearest_file(ld, path, folders[1]);
-    tec_fail(err, TEC_NOT_FOUND, "there is no file '%.100s' in %s%s%s%s%.100s%s", path, folders[0],
-             folders[1] ? " or " : "", folders[1] ? folders[1] : "", near ? "; did you mean '" : "",
-             near ? near : "", near ? "'?" : "");
-    return NULL;
+    return tec_fail(err, TEC_NOT_FOUND, "there is no file '%.100s' in %s%s%s%s%.100s%s", path,
+                    folders[0], folders[1] ? " or " : "", folders[1] ? folders[1] : "",
+                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-int tec_loader_add(struct tec_loader *ld, const char *path, struct tec_error *err)
+enum tec_status tec_loader_add(struct tec_loader *ld, const char *path, int *index,
+                               struct tec_error *err)
 {
-    const char *folder, *full = look_up(ld, path, &folder, err);
-    if (!full)
-        return -1;
+    const char *folder, *full;
+    *index = -1;
+    TEC_TRY(look_up(ld, path, &full, &folder, err));
     int fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) {
-        tec_fail(err, TEC_IO, "%s: %s", full, strerror(errno));
-        return -1;
-    }
+    if (fd < 0)
+        return tec_fail(err, TEC_IO, "%s: %s", full, strerror(errno));
     char *text = NULL;
     size_t n = 0;
     enum tec_status status = read_fd(ld, fd, full, &text, &n, err);
     close(fd);
     if (status == TEC_OK)
         status = take(ld, full, text, n, err);
-    return status == TEC_OK ? ld->n_sources - 1 : -1;
+    *index = status == TEC_OK ? ld->n_sources - 1 : -1;
+    return status;
 }
 
 /* Read a description without a checkpoint; *out is NULL where it, or a file that it includes, uses
@@ -249,9 +247,8 @@ static enum tec_status read_alone(json_t **out, const struct tec_decl_robot *rob
 enum tec_status tec_loader_robot(struct tec_loader *ld, struct tec_decl_robot *out,
                                  const char *path, struct tec_error *err)
 {
-    const char *folder, *full = look_up(ld, path, &folder, err);
-    if (!full)
-        return TEC_NOT_FOUND;
+    const char *folder, *full;
+    TEC_TRY(look_up(ld, path, &full, &folder, err));
     const char *slash = strrchr(full, '/');
     out->file = path;
     out->path = tec_arena_strdup(ld->arena, full);

@@ -87,8 +87,10 @@ static inline bool tec_loader_has(struct tec_loader *ld, bool memory)
 /* Read options->path or take options->text as the first source; of a checkpoint folder the text
  * that derive.h makes of it. */
 enum tec_status tec_loader_open(struct tec_loader *ld, struct tec_error *err);
-/* Find `path` beside the file or under the root and add it; -1 with the reason in err. */
-int tec_loader_add(struct tec_loader *ld, const char *path, struct tec_error *err);
+/* Find `path` beside the file or under the root and add it; *index is its source, -1 on failure.
+ * TEC_NOT_FOUND: there is no such file there. */
+enum tec_status tec_loader_add(struct tec_loader *ld, const char *path, int *index,
+                               struct tec_error *err);
 /* Read the robot description at `path`: sets description, file, path and root. A description that
  * needs a checkpoint is left unread. */
 enum tec_status tec_loader_robot(struct tec_loader *ld, struct tec_decl_robot *out,

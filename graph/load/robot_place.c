@@ -94,7 +94,9 @@ bool tec_loader_robot_place(struct tec_loader *ld, const struct tec_decl_robot *
                             const char *message, const char *variant, struct tec_where *where)
 {
     struct tec_error ignored;
-    int source = robot->file ? tec_loader_add(ld, robot->file, &ignored) : -1;
+    int source = -1;
+    if (robot->file)
+        tec_loader_add(ld, robot->file, &source, &ignored);
     if (source < 0)
         return false;
     const struct tec_source *s = &ld->sources[source];

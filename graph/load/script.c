@@ -239,15 +239,22 @@ static enum tec_status compile(struct script *sc, int index, struct tec_error *e
     return tec_lua_load(sc->lua, name, text, n, err);
 }
 
-/* Push the value of another file; raises with a message. */
-static void push_file(lua_State *L, struct script *sc, int arg)
+/* Push the value of the file that argument 1 of `con` names, or, where that is no file, report it
+ * and push what swallows the rest; raises with a message where the file itself is at fault. */
+static bool push_file(lua_State *L, struct script *sc, int con)
 {
     struct tec_error err;
-    const char *path = luaL_checkstring(L, arg);
+    int index = -1;
+    const char *path = lua_tostring(L, 1), *word = tec_constructors[con].word;
     if (sc->depth >= MAX_INCLUDE_DEPTH)
         luaL_error(L, "'%s': files include each other more than %d deep", path, MAX_INCLUDE_DEPTH);
-    int index = tec_loader_add(sc->ld, path, &err);
-    if (index < 0)
+    enum tec_status status = tec_loader_add(sc->ld, path, &index, &err);
+    if (status == TEC_NOT_FOUND) {
+        tec_diagnostics_add(sc->ld->d, TEC_E021, where_called(L, sc, word), "%s", err.message);
+        swallow(L);
+        return false;
+    }
+    if (status != TEC_OK)
         luaL_error(L, "%s", err.message);
     if (sc->ld->sources[index].json)
         luaL_error(L, "'%s' is JSON: only Lua files can be included", path);
@@ -258,19 +265,26 @@ static void push_file(lua_State *L, struct script *sc, int arg)
     sc->depth++;
     lua_call(L, 0, 1);
     sc->depth--;
+    return true;
 }
 
 static int lib_include(lua_State *L)
 {
-    push_file(L, script_of(L), 1);
+    if (lua_type(L, 1) != LUA_TSTRING)
+        return wrong_argument(L, TEC_CON_include, "takes a file: include(\"name.lua\")");
+    push_file(L, script_of(L), TEC_CON_include);
     return 1;
 }
 
 static int lib_extend(lua_State *L)
 {
-    luaL_checktype(L, 2, LUA_TTABLE);
+    if (lua_type(L, 1) != LUA_TSTRING || lua_type(L, 2) != LUA_TTABLE)
+        return wrong_argument(L, TEC_CON_extend,
+                              "takes a pipeline's file and a table of what differs: "
+                              "extend(\"base.lua\", { ... })");
     lua_settop(L, 2);
-    push_file(L, script_of(L), 1);
+    if (!push_file(L, script_of(L), TEC_CON_extend))
+        return 1;
     lua_replace(L, 1);
     lua_insert(L, 1); /* overlay, base */
     if (!put_tag(L, TEC_CON_extend))

@@ -2,6 +2,7 @@
 #include "base/byte_text.h"
 #include "base/escape.h"
 #include "base/json_text.h"
+#include "base/nearest.h"
 #include "base/store/file.h"
 #include "graph/load/pipeline_texts.h"
 #include "graph/load/source.h"
@@ -398,9 +399,15 @@ static enum tec_status check_file(struct tec_invocation *call, const char *path,
 static enum tec_status explain(struct tec_invocation *call, const char *name, struct tec_error *err)
 {
     enum tec_code code = tec_code_find(name);
+    const char *names[TEC_CODES];
+    for (int i = 0; i < TEC_CODES; i++)
+        names[i] = tec_code_name((enum tec_code)i);
+    const char *near = code == TEC_CODES ? tec_nearest(name, names, TEC_CODES) : NULL;
     if (code == TEC_CODES)
-        return tec_fail(err, TEC_INVALID, "--explain: no code is named '%.40s'; they are %s to %s",
-                        name, tec_code_name(0), tec_code_name(TEC_CODES - 1));
+        return tec_fail(err, TEC_INVALID,
+                        "--explain: no code is named '%.40s'; %s%s%sthey are %s to %s", name,
+                        near ? "did you mean '" : "", near ? near : "", near ? "'? " : "",
+                        tec_code_name(0), tec_code_name(TEC_CODES - 1));
     fprintf(call->out, "%s: %s\n", tec_code_name(code), tec_code_meaning(code));
     return TEC_OK;
 }

@@ -5,12 +5,16 @@
 
 struct pack_options {
     int dtype;
+    const char *out;
 };
+
+#define AT(member) offsetof(struct pack_options, member)
 
 static const struct tec_option options[] = {
     {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
-     "what weights are rounded to; as the pipeline says", offsetof(struct pack_options, dtype), 0,
-     0},
+     "what weights are rounded to; as the pipeline says", AT(dtype), 0, 0},
+    {"out", 'o', TEC_OPTION_TEXT, "DIR", "the file's folder: what --weights-cache DIR says, too",
+     AT(out), 0, 0},
 };
 
 static enum tec_status pack(struct tec_opened *opened, struct tec_engine_options *engine,
@@ -33,6 +37,10 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     const struct tec_engine_options more = {.dtype = dtypes[o->dtype]};
     struct tec_engine_options engine;
     struct tec_opened opened;
+    if (o->out && call->shared.weights_cache)
+        return tec_fail(err, TEC_INVALID, "--out or --weights-cache: both name the file's folder");
+    if (o->out)
+        call->shared.weights_cache = o->out;
     if (!call->shared.weights_cache)
         call->shared.weights_cache = "auto";
     TEC_TRY(tec_cli_open_options(&opened, &engine, call, call->args.item[0], &more, err));

@@ -69,6 +69,11 @@ static enum tec_status run_tests(struct tec_invocation *call, struct tec_checks 
     for (int i = 1; i < call->args.n; i++) {
         const char *path = call->args.item[i];
         struct tec_checks one = {.arena = call->arena};
+        if (tec_path_kind(path) == TEC_PATH_POLICY)
+            return tec_expect(path,
+                              "a file of tests, which names its policy: tectum.test { policy = "
+                              "... }; `tectum policy check` judges a policy",
+                              err);
         TEC_TRY(tec_policies_test(path, call->root, text ? &one : all, call->heap, err));
         if (!text)
             continue;
@@ -106,7 +111,9 @@ static enum tec_status run_gate(struct tec_invocation *call, struct tec_checks *
             err, TEC_INVALID,
             "policy check runs beside no robot: it takes no --control, --wait or --out");
     if (!gate.pipeline || !gate.costs)
-        return tec_fail(err, TEC_INVALID, "policy check needs --pipeline FILE and --costs FILE");
+        return tec_fail(err, TEC_INVALID,
+                        "policy check needs --pipeline FILE and --costs FILE.costs, which `tectum "
+                        "profile FILE -o FILE.costs` measures");
     TEC_TRY(tec_expect_pipeline(gate.pipeline, err));
     if (gate.policy && tec_path_kind(gate.policy) == TEC_PATH_PIPELINE)
         return tec_expect(gate.policy, "a policy", err);

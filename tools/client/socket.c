@@ -29,6 +29,15 @@ static const struct scheme *scheme_of(const char *url)
     return NULL;
 }
 
+/* The URL with the scheme that it lacks, or in place of another one's. */
+static enum tec_status refuse_scheme(const char *url, struct tec_error *err)
+{
+    const char *behind = strstr(url, "://");
+    const char *place = behind ? behind + 3 : url;
+    return tec_fail(err, TEC_INVALID, "%.120s: a URL like ws://%.120s is wanted, wss:// for TLS",
+                    url, *place ? place : "robot:8000");
+}
+
 /* Keep the URL, and take its host and port, and whether it asks for TLS. */
 static enum tec_status take_url(struct tec_client_socket *s, const char *url, char host[200],
                                 char port[8], bool *secure, struct tec_error *err)
@@ -37,8 +46,7 @@ static enum tec_status take_url(struct tec_client_socket *s, const char *url, ch
     if (snprintf(s->url, sizeof s->url, "%s", url) >= (int)sizeof s->url)
         return tec_fail(err, TEC_INVALID, "a URL has at most %zu bytes", sizeof s->url - 1);
     if (!scheme)
-        return tec_fail(err, TEC_INVALID,
-                        "%s: a URL like ws://robot:8000, or wss://robot:8000 for TLS", s->url);
+        return refuse_scheme(s->url, err);
     const char *at = s->url + strlen(scheme->text);
     int64_t n = scheme->port;
     bool wrapped = *at == '[';

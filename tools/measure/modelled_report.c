@@ -45,6 +45,13 @@ enum tec_status tec_modelled_print(const struct tec_roofline *r, bool kernels,
                                    struct tec_arena *arena, FILE *out, struct tec_error *err)
 {
     for (int p = 0; p < r->n_peaks; p++) {
+        if (!tec_chip_of(r->peaks[p])) {
+            fprintf(out,
+                    "\n%s: kernels are not modelled: its file says nothing of a chip "
+                    "(doc/roofline.md)\n",
+                    r->peaks[p]->title);
+            continue;
+        }
         fprintf(out,
                 "\n%s: modelled from grids and waves of the kernels that would run there; ms, and "
                 "with changes that are planned\n"

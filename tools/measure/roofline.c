@@ -5,6 +5,7 @@
  * each kernel. */
 #include "tools/measure/roofline.h"
 
+#include "base/nearest.h"
 #include "tools/measure/roofline_file.h"
 
 #include <string.h>
@@ -45,14 +46,21 @@ static const struct tec_peak *find_peak(const char *name, size_t length)
 
 static enum tec_status refuse(const char *name, int length, struct tec_error *err)
 {
-    char list[200] = "";
-    for (int i = 0; i < tec_n_peaks; i++) {
-        strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
-        strncat(list, tec_peaks[i].name, sizeof list - strlen(list) - 1);
+    enum { MOST = 32 };
+    char list[400] = "", word[41];
+    const char *names[MOST];
+    int n = 0;
+    snprintf(word, sizeof word, "%.*s", length, name);
+    for (; n < tec_n_peaks && n < MOST; n++) {
+        names[n] = tec_peaks[n].name;
+        strncat(list, n ? ", " : "", sizeof list - strlen(list) - 1);
+        strncat(list, names[n], sizeof list - strlen(list) - 1);
     }
+    const char *near = tec_nearest(word, names, n);
     return tec_fail(err, TEC_INVALID,
-                    "--roofline: no machine '%.*s'; there are: %s, and files that end with .json",
-                    length, name, list);
+                    "--roofline: no machine '%s'; %s%s%sthere are: %s, and files that end with "
+                    ".json",
+                    word, near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", list);
 }
 
 /* The machine of `length` bytes of a list. */

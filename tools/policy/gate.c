@@ -117,12 +117,19 @@ static enum tec_status check_starvation(struct gate *g, struct tec_error *err)
 {
     const struct tec_gate_run *r = &g->runs[PLAIN];
     const struct tec_summary *s = &r->simulator.summary;
-    if (r->worst_wait > g->o->patience || r->unheard)
-        return report(g, false, "no starvation", err,
-                      "request %lld waited %lld frames for a token, %d are allowed; %lld of %lld "
-                      "admitted ones ran out of time without any, %lld finished",
-                      (long long)r->worst_request, (long long)r->worst_wait, g->o->patience,
-                      (long long)r->unheard, (long long)r->admitted, (long long)s->finished);
+    char waited[120] = "";
+    if (r->worst_wait > g->o->patience)
+        snprintf(waited, sizeof waited,
+                 "request %lld waited %lld frames for a token, %d are allowed",
+                 (long long)r->worst_request, (long long)r->worst_wait, g->o->patience);
+    if (r->unheard)
+        return report(
+            g, false, "no starvation", err,
+            "%lld of %lld admitted requests ran out of time without a token, none may%s%s",
+            (long long)r->unheard, (long long)r->admitted, *waited ? "; " : "", waited);
+    if (*waited)
+        return report(g, false, "no starvation", err, "%s; %lld of %lld admitted ones finished",
+                      waited, (long long)s->finished, (long long)r->admitted);
     return report(g, true, "no starvation", err,
                   "no request waited more than %lld frame%s for a token, %d are allowed; %lld "
                   "admitted, %lld finished",
@@ -150,7 +157,7 @@ static enum tec_status check_deadline(struct gate *g, struct tec_error *err)
     tell_hard(g, hard, sizeof hard);
     if (s->missed || tec_summary_late(s) || s->skipped)
         return report(g, false, "hard deadline", err,
-                      "with every launch at its p99: %lld of %lld frames missed, the first %lld, "
+                      "with every launch at its p99: %lld of %lld frames missed, first frame %lld, "
                       "%lld actions late, %lld ticks skipped; %s",
                       (long long)s->missed, (long long)s->frames, (long long)r->first_missed,
                       (long long)tec_summary_late(s), (long long)s->skipped, hard);
