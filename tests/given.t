@@ -51,7 +51,7 @@ tectum check $P; ok $? "check: fine"
 check "columns of another robot" "'prev_actions' has 3 columns, an action of robot sawyer has 4" \
     --set 'inputs.prev_actions.shape=[8,3]'
 check "a model without adaptive norms" "its action expert has no adaptive norms" \
-    --set model.arch=pi0 --set model.weights=nowhere --set 'resources.chunk.shape=[16,32]'
+    --set model.arch=pi0 --random-weights 1 --set 'resources.chunk.shape=[16,32]'
 check "as many as a chunk" "nothing would be left to compute" \
     --set 'inputs.prev_actions.shape=[16,4]'
 sed 's/actions = { size = 4 }/actions = { size = 4, ops = { { op = "linkage", horn = 1, arm = 2 } } }/' \

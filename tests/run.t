@@ -112,6 +112,22 @@ printf 'return extend("demo_metaworld.lua", {\n  name = "away",\n  model = { wei
 tectum run "$W/away.lua" --inputs "$W/button.jsonl"
 [ $? -eq 3 ]; ok $? "weights that are nowhere: exit 3"
 err "away.lua:3: weights: no/such: .*neither in the current folder nor in /"
+printf '{}\n' >"$W/no_frame.jsonl"
+set -- --set model.weights=no/such
+for verb in "run --inputs $W/no_frame.jsonl" "graph --compiled" "graph --roofline h100" "explain --memory"; do
+    tectum $verb "$P" "$@"
+    [ $? -eq 3 ] && [ "$(wc -l <"$W/err")" -eq 1 ]; ok $? "$verb: weights of --set that are nowhere: exit 3, one line"
+    err "--set:1: weights: no/such: there is no such file or folder"
+done
+tectum run "$P" --set model.weights=pipelines --inputs "$W/no_frame.jsonl"
+err "--set:1: weights: .*pipelines: holds neither model.safetensors" "so is a folder without any, at the option"
+for weights in no/such pipelines; do
+    tectum check "$P" --set model.weights=$weights
+    [ $? -eq 1 ] && grep -q "^error.E011.: weights: .*$weights: " "$W/out"; ok $? "check: the option is the error"
+    out "^ *--> --set:1:15"
+    [ "$(grep -c "^error" "$W/out")" -eq 1 ]; ok $? "and no other is"
+done
+tectum check pipelines/pi05_libero.lua; ok $? "weights of a file may be on the robot"
 for encoder in no/such tests/golden/encoders/mpnet_odd/checkpoint; do
     (cd "$W" && timeout 60 "$T" run "$OLDPWD/pipelines/qwen_planner.lua" --random-weights 1 --size tiny \
         --threads 1 --set resources.mem.encoder=$encoder --set resources.mem.tiers.host=1MiB \

@@ -293,8 +293,15 @@ static enum tec_status measure(struct tec_invocation *call, const struct tec_pip
 {
     struct tec_error mine = {0};
     enum tec_measured_by by;
+    const struct tec_where *named;
     int64_t refused = atomic_load(&call->heap->refused);
-    enum tec_status status = tec_measure(&plan->measured, &by, call, pipeline, d, &mine);
+    enum tec_status status = tec_measure_named(&named, call, pipeline, &mine);
+    if (status != TEC_OK && status != TEC_NO_MEMORY) { /* what else does not fit follows from it */
+        tec_diagnostics_add(d, TEC_E011, *named, "weights: %s", mine.message);
+        return TEC_OK;
+    }
+    if (status == TEC_OK)
+        status = tec_measure(&plan->measured, &by, call, pipeline, d, &mine);
     if (status == TEC_NO_MEMORY && atomic_load(&call->heap->refused) != refused)
         return tec_fail(err, status, "%s",
                         mine.message); /* the machine has none: no file is wrong */

@@ -5,13 +5,39 @@
 #include "base/store/find.h"
 #include "base/store/kind.h"
 
-static bool is_here(const struct tec_invocation *call, const char *weights)
+#include "tools/cli/open_engine.h"
+
+#include <string.h>
+
+static enum tec_status find_checkpoint(const struct tec_invocation *call, const char *weights,
+                                       struct tec_error *err)
 {
     const char *path;
-    if (!weights || tec_find_path(&path, weights, call->root, call->arena, NULL) != TEC_OK)
-        return false;
+    TEC_TRY(tec_find_path(&path, weights, call->root, call->arena, err));
     enum tec_path_kind kind = tec_path_kind(path);
-    return kind == TEC_PATH_CHECKPOINT || kind == TEC_PATH_SAFETENSORS;
+    bool is = kind == TEC_PATH_CHECKPOINT || kind == TEC_PATH_SAFETENSORS;
+    return is ? TEC_OK : tec_path_fail(path, kind, err);
+}
+
+static bool is_here(const struct tec_invocation *call, const char *weights)
+{
+    return weights && find_checkpoint(call, weights, NULL) == TEC_OK;
+}
+
+enum tec_status tec_measure_named(const struct tec_where **where, const struct tec_invocation *call,
+                                  const struct tec_pipeline *p, struct tec_error *err)
+{
+    for (int i = 0; i < p->n_models; i++) {
+        const struct tec_decl_model *m = &p->models[i];
+        bool set =
+            m->weights && m->where_weights.file && strcmp(m->where_weights.file, "--set") == 0;
+        bool used = tec_pipeline_runs(p, i) && !call->shared.random_weights.given &&
+                    !(i == tec_pipeline_main(p) && call->shared.weights);
+        *where = &m->where_weights;
+        if (set && used)
+            TEC_TRY(find_checkpoint(call, m->weights, err));
+    }
+    return TEC_OK;
 }
 
 enum tec_measured_by tec_measured_by(const struct tec_invocation *call,
@@ -32,6 +58,10 @@ static enum tec_status options_of(struct tec_engine_options *options, enum tec_m
                                   struct tec_error *err)
 {
     const struct tec_shared *s = &call->shared;
+    const struct tec_where *where = NULL;
+    enum tec_status status = tec_opened_status(tec_measure_named(&where, call, pipeline, err));
+    if (status != TEC_OK)
+        return tec_where_context(err, status, where, "weights");
     *by = tec_measured_by(call, pipeline);
     *options = (struct tec_engine_options){.pipeline = pipeline,
                                            .root = call->root,

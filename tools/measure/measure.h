@@ -12,14 +12,21 @@ enum tec_measured_by { TEC_MEASURED_CHECKPOINT, TEC_MEASURED_SIZE, TEC_MEASURED_
 enum tec_measured_by tec_measured_by(const struct tec_invocation *call,
                                      const struct tec_pipeline *pipeline);
 
+/* That a checkpoint which --set names is there, as one of --weights must be: that of a file may be
+ * on the robot. On failure *where is its option. */
+enum tec_status tec_measure_named(const struct tec_where **where, const struct tec_invocation *call,
+                                  const struct tec_pipeline *pipeline, struct tec_error *err);
+
 /* Measure with the shared options of `call`. Texts are owned by its arena. `found` (may be NULL)
- * gets what inputs and kv.frame have that does not fit, see engine.h. */
+ * gets what inputs and kv.frame have that does not fit, see engine.h. Fails as
+ * tec_measure_named, with the place. */
 enum tec_status tec_measure(struct tec_measured *out, enum tec_measured_by *by,
                             struct tec_invocation *call, const struct tec_pipeline *pipeline,
                             struct tec_diagnostics *found, struct tec_error *err);
 
 /* The captures themselves, with nothing behind their addresses; tec_engine_close. `branches`: those
- * with a branch, too, where the device runs none. */
+ * with a branch, too, where the device runs none. Fails as
+ * tec_measure_named, with the place. */
 enum tec_status tec_measure_plan(struct tec_engine **out, enum tec_measured_by *by,
                                  struct tec_invocation *call, const struct tec_pipeline *pipeline,
                                  bool branches, struct tec_error *err);

@@ -85,6 +85,9 @@ static enum tec_status open_checkpoint(struct tec_engine *e, struct tec_engine_m
     }
     if (!from.path && d->weights) {
         enum tec_status status = tec_find_path(&from.path, d->weights, o->root, &e->arena, err);
+        enum tec_path_kind kind = status == TEC_OK ? tec_path_kind(from.path) : TEC_PATH_CHECKPOINT;
+        if (kind != TEC_PATH_CHECKPOINT && kind != TEC_PATH_SAFETENSORS)
+            status = tec_path_fail(from.path, kind, err);
         TEC_TRY(tec_where_context(err, status, &d->where_weights, "weights"));
     }
     if (from.path)
