@@ -38,15 +38,44 @@ sed 's/host = "64MiB"/host = "1KiB"/' $P >"$W/p.lua"
 "$T" check --device cpu "$W/p.lua" >"$W/out" 2>&1 && says "tiers.host keeps nothing" && says "^  --> $W/p.lua:24:36"
 ok $? "in a file at its field"
 
-"$T" run --set "resources.mem.store=$W/full" --set resources.mem.tiers.disk=1KiB "$P" --frames 1 --input goal=find:cup \
-    --input 'memory={"put": {"a": "the cup is red"}}' >"$W/out" 2>&1
-[ $? -eq 4 ] && says "it would have 4[0-9]* bytes with [0-9]* more; it may have 1024"
-ok $? "run says what the file would have and what it may have"
+# keep OPTION...: a run of a frame that keeps three texts, into $W/out
+keep() {
+    "$T" run --device cpu --set "resources.mem.store=$W/full" "$@" "$P" --frames 1 --input goal=find:cup \
+        --input 'memory={"put": {"a": "the cup is red", "b": "the fork", "c": "the spoon"}}' >"$W/out" 2>&1
+}
+keep --set resources.mem.tiers.disk=1KiB
+[ $? -eq 4 ] && [ "$(wc -l <"$W/out")" -eq 1 ] && [ ! -e "$W/full" ] &&
+    says "^tectum run: --set:2: memory 'mem': tiers.disk holds no text: a file with one takes 5.12 KiB at least; it has 1.00 KiB$"
+ok $? "a run with such a file does not begin, in one line"
+keep --set resources.mem.tiers.disk=6KiB
+[ $? -eq 4 ] && says "it would have [67][0-9]* bytes with [0-9]* more; it may have 6144: remove texts, or raise the memory's tiers.disk$"
+ok $? "run says what a full file would have, what it may have, and by which field"
+rm -f "$W/full"
+keep --set resources.mem.tiers.host=1KiB && says "memory 'mem': tiers.host keeps nothing: a segment of tokens_each takes 24.4 KiB"
+ok $? "run says that RAM keeps nothing"
+keep && ! says "keeps nothing"
+ok $? "and nothing where it keeps"
+keep --dtype f32
+[ $? -eq 3 ] && [ "$(wc -l <"$W/out")" -eq 1 ] && ! says "quantize\|round\|[0-9a-f]\{16\}" &&
+    says "^tectum run: --set:1: memory 'mem': $W/full: holds KV of another dtype, keys of 128 bytes a token and layer, here they have 256 "
+ok $? "of keys of another dtype the bytes are told, and nothing that is no reason"
 
 mkdir "$W/folder" && : >"$W/file"
 "$T" check --set "resources.mem.store=$W/folder" $P >"$W/out" 2>&1
 [ $? -eq 1 ] && finds E011 "memory 'mem': $W/folder: is a folder, a store is a file" 1:21
 ok $? "a store that is a folder"
+"$T" run --set "resources.mem.store=$W/folder" $P -n 1 --random-inputs 1 >"$W/out" 2>&1
+[ $? -eq 3 ] && says "^tectum run: --set:1: memory 'mem': $W/folder: is a folder, a store is a file$"
+ok $? "run says the same"
+echo "notes about the kitchen" >"$W/notes"
+"$T" check --set "resources.mem.store=$W/notes" $P >"$W/out" 2>&1
+[ $? -eq 1 ] && finds E011 "memory 'mem': $W/notes: is no store file of format 1 or 2" 1:21
+ok $? "a file that is no store"
+"$T" check --set "resources.mem.store=$W/file" $P >"$W/out" 2>&1
+ok $? "an empty file may become one"
+"$T" inspect "$W/file" >"$W/out" 2>&1
+[ $? -eq 3 ] && says "$W/file: this is an empty file, not a checkpoint"
+ok $? "inspect calls it empty"
 "$T" check --set "resources.mem.store=$W/no/m" $P >"$W/out" 2>&1
 [ $? -eq 0 ] && finds W120 "memory 'mem': $W/no/m: there is no folder $W/no; only folders below the current one are made" 1:21
 ok $? "a store whose folder is not there"
@@ -88,5 +117,20 @@ open(sys.argv[1], "wb").write(data)
 END
 "$T" inspect "$W/m" >"$W/out" 2>"$W/err" && says '^damaged    [1-9]' && ! says 'uhe fork'
 ok $? "a damaged text is none, and is counted"
+says '^  from byte [1-9][0-9]* on, [1-9][0-9]* bytes: the record is damaged$'
+ok $? "with its place and what it is"
+"$T" inspect --format json "$W/m" | python3 -S -c 'import json, sys; r = json.load(sys.stdin)
+assert r["damaged"] == len(r["damage"]) > 0 and all(d["offset"] >= 4096 and d["bytes"] > 0 and d["what"] for d in r["damage"]), r'
+ok $? "in JSON, too"
+head -c 3000 "$W/m" >"$W/torn"
+"$T" inspect "$W/torn" >"$W/out" 2>&1
+[ $? -eq 3 ] && says "ends after byte 3000, within its first page of 4096: there is no text in it, and a run begins it anew$"
+ok $? "one that was cut within its first page"
+"$T" check --set "resources.mem.store=$W/torn" $P >"$W/out" 2>&1
+ok $? "which is no error"
+printf 'X' | dd of="$W/m" bs=1 seek=40 conv=notrunc 2>"$W/err"
+"$T" inspect "$W/m" >"$W/out" 2>&1
+[ $? -eq 3 ] && says "first page of the store file, bytes 0 to 4095, is damaged: its checksum is that of other bytes; "
+ok $? "of a first page that is damaged what is wrong with it"
 echo "1..$n"
 exit $failed

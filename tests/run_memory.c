@@ -125,6 +125,9 @@ TEST(a_file_spoiled_under_it_costs_whole_prompts_and_says_why)
     folder_make();
     REQUIRE(open_planner(&full, "", FULL, NULL) == TEC_OK);
     REQUIRE(open_planner(&o, path, "nodes.recall.select=reuse", NO_RAM) == TEC_OK);
+    CHECK_INT(lines(1), ==, 1);
+    CHECK(strstr(said.lines[0], "memory 'mem': tiers.host keeps nothing: "));
+    said.n = 0;
     ask(&o, story[0].goal, story[0].changes);
     ask(&full, story[0].goal, story[0].changes);
     settle(&o);

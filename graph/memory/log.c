@@ -46,8 +46,9 @@ static enum tec_status record_check(const struct tec_log *log, const struct tec_
     int64_t all = log->end + bytes + kept;
     if (most > 0 && all > most)
         return tec_fail(err, TEC_NO_MEMORY,
-                        "%s: it would have %lld bytes with %lld more; it may have %lld", log->path,
-                        (long long)all, (long long)(all - log->end), (long long)most);
+                        "%s: it would have %lld bytes with %lld more; it may have %lld: remove "
+                        "texts, or raise the memory's tiers.disk",
+                        log->path, (long long)all, (long long)(all - log->end), (long long)most);
     return TEC_OK;
 }
 

@@ -227,6 +227,7 @@ bool tec_log_other_weights(const struct tec_log *log);
 bool tec_log_other_rules(const struct tec_log *log);
 
 /* What the first page of a file says, for who wants to know; nothing is locked or changed.
+ * *format 0: it ends within that page, so who opens it begins it anew, and the key is not known.
  * TEC_NOT_FOUND, TEC_IO; TEC_MALFORMED: no store file, or a page that is damaged. */
 enum tec_status tec_log_look(const char *path, struct tec_log_key *key, uint32_t *format,
                              struct tec_error *err);

@@ -80,9 +80,14 @@ static enum tec_status header_read(const char *path, struct tec_log_header *h,
     bool good = h->format == 1 ? first_format(h) : h->sum == header_sum(h);
     if (good && h->endian == ENDIAN && memchr(h->key.encoder.name, '\0', TEC_LOG_NAME))
         return TEC_OK;
-    return tec_fail(err, TEC_MALFORMED,
-                    "%s: the first page of the store file is damaged; nothing in it can be used",
-                    path);
+    return tec_fail(
+        err, TEC_MALFORMED,
+        "%s: the first page of the store file, bytes 0 to %d, is damaged: %s; nothing in "
+        "the file can be used",
+        path, TEC_LOG_HEADER - 1,
+        !good                 ? "its checksum is that of other bytes"
+        : h->endian != ENDIAN ? "its numbers have another order of bytes"
+                              : "a name in it has no end");
 }
 
 static enum tec_status encoder_check(const char *path, const struct tec_log_encoder *has,
@@ -120,6 +125,12 @@ static enum tec_status header_check(const char *path, const struct tec_log_heade
         return refuse(path, "tokenizer", has->tokenizer[0], key->tokenizer[0], err);
     if (has->tokenizer[1] != key->tokenizer[1] && !visitor->recomputes)
         return refuse(path, "tokenizer's rules", has->tokenizer[1], key->tokenizer[1], err);
+    if (other_dtype(has, key) && has->layers == key->layers && has->row_bytes != key->row_bytes)
+        return tec_fail(err, TEC_INVALID,
+                        "%s: holds KV of another dtype, keys of %u bytes a token and layer, here "
+                        "they have %u (those of f32 have twice as many as those of bf16); name "
+                        "another file, or delete it",
+                        path, has->row_bytes, key->row_bytes);
     if (other_dtype(has, key) && (has->row_bytes != key->row_bytes || !visitor->recomputes))
         return refuse(path, "dtype, quantize or round", has->dtype[0], key->dtype[0], err);
     if (has->layers != key->layers || has->row_bytes != key->row_bytes ||
@@ -177,6 +188,13 @@ static enum tec_status no_folder(enum tec_status status, const char *path, const
                     folder);
 }
 
+static enum tec_status check_regular(const char *path, const struct stat *is, struct tec_error *err)
+{
+    return S_ISREG(is->st_mode) ? TEC_OK
+                                : tec_fail(err, TEC_IO, "%s: is %s, a store is a file", path,
+                                           S_ISDIR(is->st_mode) ? "a folder" : "no file");
+}
+
 enum tec_status tec_log_place(const char *path, struct tec_error *err)
 {
     char folder[PATH_MAX];
@@ -192,10 +210,7 @@ enum tec_status tec_log_place(const char *path, struct tec_error *err)
             return tec_fail(err, TEC_IO, "%s: %s is no folder", path, folder);
         return is_below(path) ? TEC_OK : no_folder(TEC_NOT_FOUND, path, folder, err);
     }
-    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
-        return tec_fail(err, TEC_IO, "%s: is %s, a store is a file", path,
-                        S_ISDIR(there.st_mode) ? "a folder" : "no file");
-    return TEC_OK;
+    return stat(path, &there) == 0 ? check_regular(path, &there, err) : TEC_OK;
 }
 
 /* The folders that the file is to lie in, where they are not there yet; each is durable. */
@@ -249,10 +264,14 @@ static enum tec_status open_locked(struct tec_log *log, int flags, int64_t *size
     for (int i = 0; i < 16; i++) {
         struct stat own, there;
         log->file = open(log->path, flags | O_RDWR | O_CLOEXEC, 0644);
+        int why = errno;
+        if (log->file < 0 && stat(log->path, &there) == 0)
+            TEC_TRY(check_regular(log->path, &there, err));
         if (log->file < 0)
+            return tec_fail(err, TEC_IO, "%s: %s", log->path, strerror(why));
+        if (fstat(log->file, &own) != 0)
             return tec_fail(err, TEC_IO, "%s: %s", log->path, strerror(errno));
-        if (fstat(log->file, &own) != 0 || !S_ISREG(own.st_mode))
-            return tec_fail(err, TEC_IO, "%s: is no file", log->path);
+        TEC_TRY(check_regular(log->path, &own, err));
         if (flock(log->file, LOCK_EX | LOCK_NB) != 0)
             return tec_fail(err, TEC_INVALID, "%s: is open in another program", log->path);
         if (stat(log->path, &there) == 0 && there.st_ino == own.st_ino &&
@@ -339,12 +358,15 @@ enum tec_status tec_log_look(const char *path, struct tec_log_key *key, uint32_t
     uint64_t bytes = 0;
     int file = -1;
     TEC_TRY(tec_path_open(path, &file, &bytes, err));
-    enum tec_status status = bytes < TEC_LOG_HEADER
-                                 ? no_store(path, err)
-                                 : tec_path_read(file, path, 0, &h, sizeof h, err);
+    size_t n = bytes < sizeof h ? (size_t)bytes : sizeof h;
+    enum tec_status status = tec_path_read(file, path, 0, &h, n, err);
     close(file);
     TEC_TRY(status);
-    *format = h.format;
+    bool begun = memcmp(h.magic, magic, n < sizeof magic ? n : sizeof magic) == 0;
+    *format = bytes < TEC_LOG_HEADER ? 0 : h.format;
+    *key = h.key;
+    if (bytes < TEC_LOG_HEADER)
+        return begun ? TEC_OK : no_store(path, err);
     TEC_TRY(header_read(path, &h, err));
     *key = h.key;
     return TEC_OK;

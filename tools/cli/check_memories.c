@@ -26,12 +26,16 @@ static enum tec_status check_encoder(struct tec_invocation *call, const struct t
     return TEC_OK;
 }
 
-/* That its file can be where it is to be: a run would find out after the weights are read. A folder
- * that is not here may be on the robot. */
+/* That its file can be where it is to be, and that what is there is a store: a run would find out
+ * after the weights are read. A folder that is not here may be on the robot. */
 static void check_store(const struct tec_decl_resource *r, struct tec_diagnostics *d)
 {
     struct tec_error mine = {0};
+    struct tec_log_key key;
+    uint32_t format;
     enum tec_status status = tec_log_place(r->store, &mine);
+    if (status == TEC_OK && tec_log_look(r->store, &key, &format, &mine) == TEC_MALFORMED)
+        status = TEC_MALFORMED;
     if (status == TEC_OK)
         return;
     struct tec_diagnostic *entry = tec_diagnostics_add(

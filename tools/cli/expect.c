@@ -25,7 +25,9 @@ enum tec_status tec_expect(const char *path, const char *wanted, struct tec_erro
         return tec_fail(err, TEC_MALFORMED, "%s: this is %s, not %s", path,
                         S_ISDIR(st.st_mode) ? "a folder" : tec_file_type(st.st_mode), wanted);
     if (kind == TEC_PATH_UNKNOWN)
-        return tec_fail(err, TEC_MALFORMED, "%s: this is not %s", path, wanted);
+        return tec_fail(err, TEC_MALFORMED, "%s: this is %s%s", path,
+                        stat(path, &st) == 0 && st.st_size == 0 ? "an empty file, not " : "not ",
+                        wanted);
     return tec_fail(err, TEC_MALFORMED, "%s: this is %s, not %s", path, tec_path_kind_text(kind),
                     wanted);
 }

@@ -26,7 +26,7 @@ static json_t *encoder_of(const struct tec_log_encoder *e)
 struct texts {
     struct tec_arena *arena;
     json_t *by_segment;
-    int64_t damaged; /* parts that cannot be read */
+    json_t *damage; /* parts that cannot be read, in their order */
 };
 
 static json_t *shown(struct tec_arena *arena, const char *text, size_t n)
@@ -56,8 +56,9 @@ static enum tec_status on_record(void *user, const struct tec_log_record *r, str
 
 static void on_damage(void *user, const struct tec_log_damage *damage)
 {
-    (void)damage;
-    ((struct texts *)user)->damaged++;
+    json_array_append_new(((struct texts *)user)->damage,
+                          json_pack("{s:I, s:I, s:s}", "offset", (json_int_t)damage->offset,
+                                    "bytes", (json_int_t)damage->bytes, "what", damage->what));
 }
 
 static json_t *list_of(const json_t *by_segment)
@@ -73,16 +74,20 @@ static enum tec_status add_texts(json_t *report, const char *path, const struct 
                                  struct tec_heap *heap, struct tec_arena *arena,
                                  struct tec_error *err)
 {
-    struct texts t = {.arena = arena, .by_segment = json_object()};
+    struct texts t = {.arena = arena, .by_segment = json_object(), .damage = json_array()};
     const struct tec_log_visitor visitor = {
         .user = &t, .record = on_record, .damage = on_damage, .renews = true, .recomputes = true};
     struct tec_log_encoder encoder;
     struct tec_error why = {TEC_OK, ""};
     uint32_t dim;
     enum tec_status status = tec_log_read(path, key, &encoder, &dim, &visitor, heap, &why);
-    if (status == TEC_OK && (json_object_set_new(report, "texts", list_of(t.by_segment)) != 0 ||
-                             json_object_set_new(report, "damaged", json_integer(t.damaged)) != 0))
+    if (status == TEC_OK &&
+        (json_object_set_new(report, "texts", list_of(t.by_segment)) != 0 ||
+         json_object_set(report, "damage", t.damage) != 0 ||
+         json_object_set_new(report, "damaged",
+                             json_integer((json_int_t)json_array_size(t.damage))) != 0))
         status = tec_fail(&why, TEC_NO_MEMORY, "no memory for the report");
+    json_decref(t.damage);
     json_decref(t.by_segment);
     /* what its own first page says is no fault of who asks */
     return status == TEC_OK
@@ -99,6 +104,11 @@ enum tec_status tec_inspect_memory(json_t *report, const char *path, struct tec_
     TEC_TRY(tec_log_look(path, &key, &format, err));
     if (stat(path, &st) != 0)
         return tec_fail(err, TEC_IO, "%s: cannot be looked at", path);
+    if (!format)
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s: a memory's store that ends after byte %lld, within its first page of "
+                        "%d: there is no text in it, and a run begins it anew",
+                        path, (long long)st.st_size, TEC_LOG_HEADER);
     json_t *facts = json_pack("{s:o, s:s, s:i, s:I, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "path",
                               tec_json_shown(path), "layout", "memory", "format", (int)format,
                               "bytes", (json_int_t)st.st_size, "layers", (int)key.layers,

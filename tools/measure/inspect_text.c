@@ -187,6 +187,10 @@ static void print_texts(const json_t *report, FILE *out)
     if (damaged)
         fprintf(out, "damaged    %lld part%s of the file\n", (long long)damaged,
                 damaged == 1 ? "" : "s");
+    json_array_foreach(json_object_get(report, "damage"), i, one)
+        fprintf(out, "  from byte %lld on, %lld bytes: %s\n",
+                (long long)json_integer_value(json_object_get(one, "offset")),
+                (long long)json_integer_value(json_object_get(one, "bytes")), text_of(one, "what"));
 }
 
 static void print_memory(const json_t *report, FILE *out)

@@ -269,6 +269,7 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     TEC_TRY(describe(e, &measured, &e->arena, err));
     TEC_TRY(tec_engine_open_devices(e, false, err));
     TEC_TRY(tec_engine_check_budget(e, &measured, err));
+    TEC_TRY(tec_engine_check_tiers(e, &measured, err));
     TEC_TRY(open_tokenizers(e, err));
     for (int i = 0; i < e->n_chains; i++)
         TEC_TRY(tec_engine_open_memories(e, i, err));

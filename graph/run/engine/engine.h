@@ -147,6 +147,8 @@ struct tec_measured {
     int64_t host;                      /* most host memory: the memory's, and bytes.captures */
     int64_t needs[1 + TEC_MAX_MODELS]; /* of bytes.total, on each device, by the engine's order */
     int64_t kv_token;                  /* bytes of a token's keys and values, the same */
+    struct tec_memory_unused small;    /* refuses: why nothing could be put in a memory's file */
+    const char *small_name;            /* of that memory */
     bool robot;                        /* robot, inputs and template were looked at */
     int captures;                      /* parts and slices */
     int parts;

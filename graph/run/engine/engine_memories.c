@@ -7,20 +7,38 @@
 
 #include "graph/run/launch/interpret.h"
 
-static void report_unused(const struct tec_engine *e, int chain)
+/* What check reports; else the first bytes of tiers that are refused are kept in `out`. */
+static void report_unused(const struct tec_engine *e, int chain, struct tec_measured *out)
 {
     const struct tec_pipeline *p = e->options.pipeline;
     int nodes[TEC_MAX_MEMORIES], n = tec_memory_nodes(p, chain, nodes);
-    for (int i = 0; i < n && e->options.found; i++) {
+    for (int i = 0; i < n; i++) {
         const struct tec_decl_node *node = &p->nodes[nodes[i]];
         const struct tec_decl_resource *r = &p->resources[node->from.index];
         struct tec_memory_unused u;
-        for (int k = 0; k < TEC_MEMORY_PLACES; k++)
-            if (tec_memory_unused(&u, p, node, e->chains[chain].plan, k))
+        for (int k = 0; k < TEC_MEMORY_PLACES; k++) {
+            if (!tec_memory_unused(&u, p, node, e->chains[chain].plan, k))
+                continue;
+            if (e->options.found)
                 tec_diagnostics_add(e->options.found, u.refuses ? TEC_E011 : TEC_W110, u.where,
                                     "memory '%s': tiers.%s %s: %s", r->name, u.field,
                                     u.refuses ? "holds no text" : "keeps nothing", u.why);
+            else if (u.refuses && !out->small_name) {
+                out->small = u;
+                out->small_name = r->name;
+            }
+        }
     }
+}
+
+enum tec_status tec_engine_check_tiers(const struct tec_engine *e, const struct tec_measured *m,
+                                       struct tec_error *err)
+{
+    if (!m->small_name || e->options.forgets)
+        return TEC_OK;
+    return tec_where_fail(err, TEC_NO_MEMORY, &m->small.where,
+                          "memory '%s': tiers.%s holds no text: %s", m->small_name, m->small.field,
+                          m->small.why);
 }
 
 void tec_engine_measure_memories(const struct tec_engine *e, struct tec_measured *out)
@@ -34,7 +52,7 @@ void tec_engine_measure_memories(const struct tec_engine *e, struct tec_measured
         out->bytes.kv += one.device;
         out->bytes.total += one.device;
         out->needs[tec_engine_device_of(e, e->chains[i].of)] += one.device;
-        report_unused(e, i);
+        report_unused(e, i, out);
     }
 }
 

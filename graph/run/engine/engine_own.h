@@ -93,6 +93,9 @@ enum tec_status tec_engine_check_budget(const struct tec_engine *engine,
 
 /* Host memory that those of all chains take, with plans that may only measure. */
 void tec_engine_measure_memories(const struct tec_engine *e, struct tec_measured *out);
+/* That a text fits in each memory's file; TEC_NO_MEMORY, at the field. */
+enum tec_status tec_engine_check_tiers(const struct tec_engine *e, const struct tec_measured *m,
+                                       struct tec_error *err);
 
 /* The memories of a chain, and rooms for prompts that requests wait with; it may have none. */
 enum tec_status tec_engine_open_memories(struct tec_engine *e, int chain, struct tec_error *err);

@@ -258,17 +258,20 @@ static enum tec_status take(struct tec_memory *m, struct tec_plan *plan, struct 
     return TEC_OK;
 }
 
-/* No trouble, but told as such a line is. Of RAM and the file a run shows by itself that they are
- * small. */
+/* No trouble, but told as such a line is, a line for each field of tiers. */
 static void tell_unused(const struct tec_memory *m, const struct tec_plan *plan)
 {
     struct tec_memory_unused u;
     char line[TEC_MEMORY_TEXT];
-    if (!tec_memory_unused(&u, m->options.pipeline, m->node, plan, 0) || !m->options.trouble)
-        return;
-    snprintf(line, sizeof line, "memory '%.64s': tiers.%s keeps nothing: %s", m->name, u.field,
-             u.why);
-    m->options.trouble(m->options.user, line);
+    for (int i = 0; i < TEC_MEMORY_PLACES && m->options.trouble; i++) {
+        bool file = i == TEC_MEMORY_PLACES - 1;
+        if ((file && m->options.forgets) ||
+            !tec_memory_unused(&u, m->options.pipeline, m->node, plan, i))
+            continue;
+        snprintf(line, sizeof line, "memory '%.64s': tiers.%s keeps nothing: %s", m->name, u.field,
+                 u.why);
+        m->options.trouble(m->options.user, line);
+    }
 }
 
 enum tec_status tec_memory_take(struct tec_memory_shared *s, struct tec_plan *plan,
