@@ -90,6 +90,31 @@ judge 1 --set inputs.memory.tokens_each=161 &&
 ok $? "a segment that is longer than all of a prompt"
 judge 0 --set inputs.memory.tokens_each=160
 ok $? "and one that is as long"
+judge 1 --set resources.mem.tokens=10 && finds E011 "a segment of 'memory' has up to 16 tokens, all of 'mem' in a prompt together 10" 2:22 &&
+    says "also: $P:19 tokens of one segment"
+ok $? "of two fields that of the option, which was changed"
+echo 'return extend("demo_memory.lua", { name = "less", resources = { kv.segments { name = "mem", tokens = 10 } } })' >"$W/less.lua"
+"$T" check --device cpu "$W/less.lua" >"$W/out" 2>&1
+[ $? -eq 1 ] && says "E011.: a segment of 'memory' has up to 16 tokens" && says "^ --> $W/less.lua:1:"
+ok $? "or that of the file that changes another one"
+judge 1 --set inputs.memory.max_segments=5000 && finds E011 "max_segments: 5000 segments in a prompt, of this model it has at most 1023" 2
+ok $? "more segments than a prompt has, at the option"
+judge 0 --set inputs.memory.max_segments=1023
+ok $? "and as many as it has"
+cat >"$W/two.lua" <<'LUA'
+return extend("demo_memory.lua", { name = "two",
+  inputs = { segments { name = "memory", max_segments = 600 },
+             segments { name = "facts", max_segments = 500, tokens_each = 16 } },
+  resources = { kv.segments { name = "more", tokens = 64 } },
+  nodes = { memory_load { name = "second", reads = { "facts" }, from = "more", into = "ctx", after = "recall", select = "full" },
+            prefill { name = "ask", after = "second" } } })
+LUA
+"$T" check --device cpu "$W/two.lua" >"$W/out" 2>&1
+[ $? -eq 1 ] && says "E011.: max_segments: 1100 segments in a prompt, of this model it has at most 1023" && says "^ *--> $W/two.lua:3"
+ok $? "of several memories together, at the last one's"
+sed -i 's/= 500/= 423/' "$W/two.lua"
+"$T" check --device cpu "$W/two.lua" >"$W/out" 2>&1
+ok $? "and as many as there may be"
 
 "$T" run --set "resources.mem.store=$W/m" "$P" --frames 1 --input goal=find:cup --input 'memory={"put": {"b": "gone"}}' >"$W/out" 2>&1
 "$T" run --set "resources.mem.store=$W/m" "$P" --frames 1 --input goal=find:cup --input \

@@ -9,7 +9,8 @@
 #include "graph/load/pipeline.h"
 #include "graph/nodes/node.h"
 
-enum { TEC_MAX_DRAFT = 16 }; /* tokens that a draft proposes */
+enum { TEC_MAX_DRAFT = 16 };       /* tokens that a draft proposes */
+enum { TEC_PLAN_SEGMENTS = 4096 }; /* of a prompt, its beginning among them */
 enum { TEC_MAX_BATCHES = 64, TEC_NO_PICTURES = -1 };
 enum { TEC_MAX_PARTS = 3 * (TEC_MAX_BATCHES + 2) + 4 + TEC_MAX_ACTIONS + TEC_MAX_SESSIONS };
 

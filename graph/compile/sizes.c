@@ -10,14 +10,14 @@
 static enum tec_status check_texts(const struct tec_plan_spec *s, const struct tec_model *m,
                                    struct tec_error *err)
 {
-    if (s->segments < 0 || s->segments > 4096 || s->segment_tokens < 0 ||
+    if (s->segments < 0 || s->segments > TEC_PLAN_SEGMENTS || s->segment_tokens < 0 ||
         s->segment_tokens > 1 << 20 ||
         (s->segments && (s->segment_tokens < 1 || (s->stages && !s->apart) || tec_head_rows(m) ||
                          m->text.keys_f32 || m->vision.n_before + m->vision.n_behind > 0)))
         return tec_fail(err, TEC_INVALID,
                         "a memory of %d segments a prompt, %d tokens computed together, cannot be "
                         "planned for this model",
-                        s->segments, s->segment_tokens);
+                        s->segments - (s->segments > 0), s->segment_tokens);
     if (s->draft_tokens < 0 || s->draft_tokens > TEC_MAX_DRAFT || s->unread < 0 ||
         s->unread > TEC_MAX_DRAFT)
         return tec_fail(err, TEC_INVALID, "a draft proposes 1 to %d tokens, not %d", TEC_MAX_DRAFT,

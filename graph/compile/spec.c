@@ -7,8 +7,10 @@
  * declaration, before any memory is taken. */
 #include "graph/compile/spec.h"
 #include "graph/load/pipeline_texts.h"
+#include "graph/memory/importance.h"
 
 #include "graph/nodes/tables.h"
+#include "kernels/attention.h"
 
 static const struct {
     const char *name;
@@ -253,6 +255,22 @@ static enum tec_status check_memory(const struct tec_node_set *set, const struct
     return TEC_OK;
 }
 
+/* That a prompt has room for the segments of its memories up to node n, and for its beginning: as
+ * many as attention can be summed up for. */
+static enum tec_status check_segments(const struct tec_node_set *set, const struct tec_decl_node *n,
+                                      struct tec_error *err)
+{
+    const struct tec_decl_input *in = &set->pipeline->inputs[n->reads.item[0].index];
+    int most = tec_mass_ranges(set->model->text.stack.head_dim) / TEC_SEGMENT_RANGES;
+    most = most < TEC_PLAN_SEGMENTS ? most : TEC_PLAN_SEGMENTS;
+    if (set->spec->segments <= most)
+        return TEC_OK;
+    const struct tec_where where = tec_decl_place(&in->places, "max_segments", in->where);
+    return tec_where_fail(err, TEC_MALFORMED, &where,
+                          "max_segments: %d segments in a prompt, of this model it has at most %d",
+                          set->spec->segments - 1, most - 1);
+}
+
 /* Sizes of a chain's memories: together they have the room that pictures leave. */
 static enum tec_status fill_memories(const struct tec_node_set *set, struct tec_error *err)
 {
@@ -265,6 +283,7 @@ static enum tec_status fill_memories(const struct tec_node_set *set, struct tec_
         int tokens = p->resources[n->from.index].tokens;
         TEC_TRY(check_memory(set, n, err));
         s->segments += p->inputs[n->reads.item[0].index].max_segments;
+        TEC_TRY(check_segments(set, n, err));
         s->compares |= n->select == TEC_SELECTION_cacheblend;
         s->segment_tokens = tokens > s->segment_tokens ? tokens : s->segment_tokens;
     }

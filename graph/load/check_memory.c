@@ -123,6 +123,16 @@ static void check_after(struct tec_loader *ld, int i)
                          "leave it out, or name another memory_load, which then stands before it");
 }
 
+/* How near to who asks a field was written: 2 by --set, 1 in the file itself, 0 in one that it
+ * extends. Of two that contradict each other it is the nearer one that was changed. */
+static int changed_by(const struct tec_loader *ld, const struct tec_where *where)
+{
+    return !where->file                               ? 0
+           : strcmp(where->file, "--set") == 0        ? 2
+           : strcmp(where->file, ld->sources[0].file) ? 0
+                                                      : 1;
+}
+
 /* A segment that no prompt has room for would never be in one. */
 static void check_length(struct tec_loader *ld, const struct tec_decl_node *n)
 {
@@ -132,13 +142,17 @@ static void check_length(struct tec_loader *ld, const struct tec_decl_node *n)
     if (from < 0 || p->resources[from].kind != TEC_RESOURCE_SEGMENTS ||
         p->inputs[input].tokens_each <= p->resources[from].tokens)
         return;
+    struct tec_where each = tec_where_field(ld, &ld->inputs[input], "tokens_each"),
+                     all = tec_where_field(ld, &ld->resources[from], "tokens");
+    bool changed = changed_by(ld, &all) > changed_by(ld, &each);
     struct tec_diagnostic *d = tec_diagnostics_add(
-        ld->d, TEC_E011, tec_where_field(ld, &ld->inputs[input], "tokens_each"),
+        ld->d, TEC_E011, changed ? all : each,
         "a segment of '%s' has up to %d tokens, all of '%s' in a prompt together %d",
         p->inputs[input].name ? p->inputs[input].name : "?", p->inputs[input].tokens_each,
         p->resources[from].name ? p->resources[from].name : "?", p->resources[from].tokens);
-    tec_diagnostics_also(ld->d, d, tec_where_field(ld, &ld->resources[from], "tokens"),
-                         "tokens of all segments in use together");
+    tec_diagnostics_also(ld->d, d, changed ? each : all,
+                         changed ? "tokens of one segment"
+                                 : "tokens of all segments in use together");
 }
 
 void tec_check_memory(struct tec_loader *ld)
