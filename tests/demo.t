@@ -89,9 +89,19 @@ echo "exit 0" >"$plain/tools/setup.sh"
 printf '#!/bin/sh\necho "$*" >>"%s/said"\n' "$plain" >"$plain/bin/cmake"
 printf '#!/bin/sh\necho "ran $*"\n' >"$plain/build/release/tectum"
 chmod +x "$plain/bin/cmake" "$plain/build/release/tectum"
-PATH=$plain/bin:$PATH sh "$plain/tools/demo.sh" --frames 1 >"$work/new" 2>&1
+printf '#!/bin/sh\necho "	libcudart.so (libc6,x86-64) => /lib/libcudart.so"\n' >"$plain/bin/ldconfig"
+chmod +x "$plain/bin/ldconfig"
+for tool in sh cat date dirname grep head mkdir nproc rm tail; do ln -s "$(command -v $tool)" "$plain/bin/"; done # of a machine without a GPU
+PATH=$plain/bin sh "$plain/tools/demo.sh" --frames 1 >"$work/new" 2>&1
 expect "a build that is new is configured by its preset" "--preset release" "$plain/said"
+expect "without a GPU's driver nothing is built for one" "--preset release -DTECTUM_CUDA=off" "$plain/said"
 expect "then the demo runs" "ran demo --frames 1" "$work/new"
+rm "$plain/said" && printf '#!/bin/sh\necho "	libcuda.so.1 (libc6,x86-64) => /lib/libcuda.so.1"\n' >"$plain/bin/ldconfig"
+PATH=$plain/bin sh "$plain/tools/demo.sh" >"$work/gpu" 2>&1
+report "with one what there is decides" "$(grep -e "--preset release" "$plain/said" | head -n 1 | grep -vx -e "--preset release")"
+printf '#!/bin/sh\nexit 0\n' >"$plain/bin/nvidia-smi" && chmod +x "$plain/bin/nvidia-smi" && rm "$plain/said" "$plain/bin/ldconfig"
+PATH=$plain/bin sh "$plain/tools/demo.sh" >"$work/gpu" 2>&1
+report "which nvidia-smi shows, too" "$(grep -e "--preset release" "$plain/said" | head -n 1 | grep -vx -e "--preset release")"
 rm "$plain/said" && : >"$plain/build/release/CMakeCache.txt"
 PATH=$plain/bin:$PATH sh "$plain/tools/demo.sh" >"$work/again" 2>&1
 report "one that is there is not" "$(head -n 1 "$plain/said" | grep -vx "build/release")"
