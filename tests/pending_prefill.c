@@ -2,7 +2,7 @@
  * whole in the text's frame, and one that no hard text needs any more has its turn. One that is
  * held is there for all requests until its trigger begins the next, and no longer. */
 #include "graph/run/engine/engine.h"
-#include "graph/run/loop/state.h"
+#include "graph/run/loop/requests.h"
 #include "tests/loop_frame.h"
 #include "tests/tap.h"
 #include "tools/simulate/simulated.h"

@@ -54,16 +54,17 @@ struct tec_engine_options {
     void *prepared_user;
     void (*progress)(void *user, const char *what, int64_t done, int64_t total); /* or NULL */
     void (*released)(void *user, int action, const float *chunk,
-                     const struct tec_frame_record *record);                  /* see loop.h */
-    void (*lost)(void *user, int session, int64_t seen, int64_t captured_ns); /* see loop.h */
+                     const struct tec_frame_record *record); /* see loop/options.h */
+    void (*lost)(void *user, int session, int64_t seen,
+                 int64_t captured_ns); /* see loop/options.h */
     void *user;
     void (*trouble)(void *user, const char *line); /* of the memory, see memory.h, and of a start
                                                     * that is not as others; or NULL */
-    struct tec_event_sink events;                  /* see loop.h */
+    struct tec_event_sink events;                  /* see loop/options.h */
     const struct tec_engine *shares; /* its run's device is this one's, too, and so the thread that
                                       * runs its frames; closed later. NULL: it has its own */
-    struct tec_loop_others others;   /* see loop.h */
-    int64_t (*wanted)(void *self, int64_t now_ns); /* see loop.h */
+    struct tec_loop_others others;   /* see loop/options.h */
+    int64_t (*wanted)(void *self, int64_t now_ns); /* see loop/options.h */
     void *wanted_self;
 };
 
@@ -88,7 +89,7 @@ struct tec_engine_chain {
     int joins; /* a ring: 1 + the earlier chain whose plan it shares; 0 = the plan is its own */
     int at;    /* which of the plan's rings it is */
     struct tec_chain_memory *memory; /* NULL: it has none */
-    struct tec_memory_prompt *rooms; /* [TEC_MAX_PENDING] see loop.h; NULL: none */
+    struct tec_memory_prompt *rooms; /* [TEC_MAX_PENDING] see loop/options.h; NULL: none */
 };
 
 struct tec_engine {

@@ -1,5 +1,8 @@
 /* account.c - what a frame cost, whether it missed, and why. */
-#include "graph/run/loop/state_rings.h"
+#include "graph/run/loop/account.h"
+#include "graph/run/loop/loop.h"
+#include "graph/run/loop/own_frames.h"
+#include "graph/run/loop/ring_facts.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* acting.c - which action nodes run in a frame, and how their chunks leave. */
 #include "graph/run/loop/acting.h"
-#include "graph/run/loop/state_rings.h"
-#include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/ring_facts.h"
 #include "graph/run/loop/tell.h"
+#include "graph/run/loop/text_keys.h"
 
 /* Has the session whose turn it is a text of a decoder that has not ended? */
 static bool says(const struct tec_loop *l, int decoder)

@@ -3,8 +3,8 @@
 #ifndef TEC_GRAPH_RUN_LOOP_ACTING_H
 #define TEC_GRAPH_RUN_LOOP_ACTING_H
 
+#include "graph/run/loop/decision.h"
 #include "graph/run/loop/kept_chunks.h"
-#include "graph/run/loop/state.h"
 
 /* Is an action node left in the frame by its decision? */
 static inline bool tec_loop_decided(const struct tec_loop *l, int action)

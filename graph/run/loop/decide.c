@@ -1,7 +1,9 @@
 /* decide.c - the policy's decision for a frame: asked for, told, and ordered into launches. */
-#include "graph/run/loop/state_pending.h"
-#include "graph/run/loop/state_rings.h"
-#include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/decide.h"
+#include "graph/run/loop/decision.h"
+#include "graph/run/loop/pending_prefill.h"
+#include "graph/run/loop/requests.h"
+#include "graph/run/loop/ring_facts.h"
 #include "graph/run/loop/tell.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* decision.c - what a frame's decision says of a node, of a request and of a prompt of segments. */
-#include "graph/run/loop/state.h"
+#include "graph/run/loop/decision.h"
 
 static int node_priority(const struct tec_loop *l, int row)
 {

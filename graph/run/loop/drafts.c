@@ -9,9 +9,8 @@
  * The small model's row stands before what it has not read. That is one token, or two where all
  * that it proposed was kept, as it never reads its last one. Rejected tokens leave keys behind in
  * both caches; the next rows begin in front of them and write there. */
+#include "graph/run/loop/drafts.h"
 #include "graph/run/loop/measure.h"
-#include "graph/run/loop/state.h"
-#include "graph/run/loop/state_pending.h"
 #include "graph/run/loop/tell.h"
 
 #include <string.h>

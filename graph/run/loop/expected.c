@@ -1,7 +1,6 @@
 /* expected.c - what launches are expected to take: as measured, or by a table. */
 #include "graph/run/loop/expected.h"
-
-#include "graph/run/loop/state_rings.h"
+#include "graph/run/loop/ring_facts.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,11 +2,19 @@
  *
  * The items of a chain in frames: actions on an earlier prefix, a region for the new one, prefills
  * of all sessions, then the actions behind them, and the texts that hard nodes wait for. */
+#include "graph/run/loop/hard.h"
 #include "graph/run/loop/acting.h"
+#include "graph/run/loop/decision.h"
+#include "graph/run/loop/kept_chunks.h"
 #include "graph/run/loop/measure.h"
-#include "graph/run/loop/state_rings.h"
-#include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/own_frames.h"
+#include "graph/run/loop/pictures.h"
+#include "graph/run/loop/prefix.h"
+#include "graph/run/loop/ring_facts.h"
 #include "graph/run/loop/tell.h"
+#include "graph/run/loop/text_first.h"
+#include "graph/run/loop/text_keys.h"
+#include "graph/run/loop/texts.h"
 
 /* The chunk of the session whose turn it is: of the launch's observation i. False: the device has
  * failed on the way, and what came are no actions. */

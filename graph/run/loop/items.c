@@ -1,7 +1,6 @@
 /* items.c - the table of a frame's work items, and what becomes of a launch. */
+#include "graph/run/loop/items.h"
 #include "graph/run/loop/measure.h"
-#include "graph/run/loop/schedule.h"
-#include "graph/run/loop/state_rings.h"
 
 /* What a chain may put in: of each session its actions with the texts before them, a region, and
  * of a ring what runs before and behind every forward; of all of them forwards and prefills, and

@@ -8,8 +8,7 @@
  * often the chunk has left: the robot moves on at a tick that opened no frame, and in a frame that
  * left the node out. A chunk that is used up then does not leave, but the node runs. */
 #include "graph/run/loop/kept_chunks.h"
-
-#include "graph/run/loop/state.h"
+#include "graph/run/loop/prefix.h"
 
 #include <string.h>
 

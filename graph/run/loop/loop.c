@@ -5,11 +5,24 @@
  * only after the actions. The frame holds a reference to its prefix region until its end, so a
  * request that pins it never finds it overwritten. What runs is in schedule.c, the rest of a frame
  * in decide.c, requests.c and account.c. */
+#include "graph/run/loop/loop.h"
+#include "graph/run/loop/account.h"
 #include "graph/run/loop/acting.h"
-#include "graph/run/loop/state_pending.h"
-#include "graph/run/loop/state_rings.h"
-#include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/decide.h"
+#include "graph/run/loop/kept_chunks.h"
+#include "graph/run/loop/loop_chains.h"
+#include "graph/run/loop/own_frames.h"
+#include "graph/run/loop/pending_prefill.h"
+#include "graph/run/loop/prefix.h"
+#include "graph/run/loop/rank.h"
+#include "graph/run/loop/requests.h"
+#include "graph/run/loop/ring.h"
+#include "graph/run/loop/ring_facts.h"
+#include "graph/run/loop/schedule.h"
 #include "graph/run/loop/tell.h"
+#include "graph/run/loop/text_keys.h"
+#include "graph/run/loop/texts.h"
+#include "graph/run/loop/view.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -284,6 +297,11 @@ const struct tec_frame_record *tec_loop_run(struct tec_loop *l, const struct tec
     return &l->record;
 }
 
+const struct tec_frame_record *tec_loop_record(const struct tec_loop *l, int i)
+{
+    return l->n_own > 1 ? &l->own[i].record : &l->record;
+}
+
 unsigned tec_loop_spawns(const struct tec_loop *l, int64_t number)
 {
     unsigned spawn = 0;
@@ -341,7 +359,7 @@ void tec_loop_restart(struct tec_loop *l)
         for (int i = 0; i < l->o.n_chains; i++)
             if (l->chains[i].in_frames)
                 tec_loop_drop_prefix(l, &l->chains[i]);
-        tec_loop_empty_rings(l, s);
+        tec_rings_empty(l, s);
     }
     l->tick = l->own->tick = NULL;
     l->n_recent = 0;
@@ -429,6 +447,16 @@ int tec_loop_requests(const struct tec_loop *l)
 int tec_loop_live(const struct tec_loop *l)
 {
     return l->n_live + tec_rings_in_flight(l);
+}
+
+int tec_loop_in_flight(const struct tec_loop *l, int session)
+{
+    return tec_rings_of_session(l, session);
+}
+
+void tec_loop_empty_rings(struct tec_loop *l, int session)
+{
+    tec_rings_empty(l, session);
 }
 
 int tec_loop_utterances(const struct tec_loop *l)

@@ -1,8 +1,11 @@
 /* loop_chains.c - the chains of a loop: plans, costs, request slots and views of each. */
+#include "graph/run/loop/loop_chains.h"
 #include "graph/run/loop/kept_chunks.h"
+#include "graph/run/loop/loop.h"
+#include "graph/run/loop/own_frames.h"
+#include "graph/run/loop/ring_facts.h"
 #include "graph/run/loop/state_pending.h"
-#include "graph/run/loop/state_rings.h"
-#include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/text_keys.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * Frame thread. All that a frame does is written for one session: its input, its tick, its
  * prefixes, its record. Where several run together, each has its own, and the loop works on those
  * of the session whose turn it is. Launches, decisions and costs are of all of them and stay. */
-#include "graph/run/loop/state.h"
+#include "graph/run/loop/own_frames.h"
 
 #include <string.h>
 
@@ -97,9 +97,4 @@ enum tec_status tec_own_frames_create(struct tec_loop *l, struct tec_error *err)
         for (int m = 0; ok && m < l->o.n_chains; m++)
             ok = take_prefix(l, &l->chains[m], &l->own_prefixes[i].of[m]);
     return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for %d sessions", l->sessions);
-}
-
-const struct tec_frame_record *tec_loop_record(const struct tec_loop *l, int i)
-{
-    return l->n_own > 1 ? &l->own[i].record : &l->record;
 }

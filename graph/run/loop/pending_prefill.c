@@ -4,10 +4,12 @@
  * Such a prefill is of the frame in which its requests were born. One with a trigger of its own is
  * of the observation that the trigger came with: it is held for all requests until the next one,
  * and runs when the first of them waits for it. */
-#include "graph/run/loop/state.h"
-#include "graph/run/loop/state_pending.h"
-#include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/pending_prefill.h"
+#include "graph/run/loop/decision.h"
+#include "graph/run/loop/pictures.h"
+#include "graph/run/loop/slices.h"
 #include "graph/run/loop/tell.h"
+#include "graph/run/loop/texts.h"
 #include "graph/run/recall/memory.h"
 
 #include <string.h>

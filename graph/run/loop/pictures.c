@@ -3,6 +3,7 @@
  * Frame thread. The plans of a model that share have one place for what the towers made last. Whose
  * rows these are is known by the frame and the session of the observation, and by the addresses of
  * its pictures; an address alone would not do, as sets of buffers are used again. */
+#include "graph/run/loop/pictures.h"
 #include "graph/run/loop/state.h"
 
 struct tec_pictures_seen tec_pictures_of(const struct tec_loop *l, const struct tec_prefix_input *o)

@@ -1,8 +1,8 @@
 /* prefix.c - the prefix of a chain: what of an observation its keys stand for, and whether a frame
  * makes it anew. */
-#include "graph/run/loop/state.h"
-#include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/prefix.h"
 #include "graph/run/loop/tell.h"
+#include "graph/run/loop/texts.h"
 
 #include <string.h>
 

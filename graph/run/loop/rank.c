@@ -1,5 +1,5 @@
 /* rank.c - texts in the order of how likely they are. */
-#include "graph/run/loop/state.h"
+#include "graph/run/loop/rank.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,13 @@
 /* requests.c - language requests: born, stored, advanced, finished, and the text they leave. */
+#include "graph/run/loop/requests.h"
 #include "graph/run/launch/noise.h"
-#include "graph/run/loop/state.h"
-#include "graph/run/loop/state_pending.h"
-#include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/drafts.h"
+#include "graph/run/loop/pending_prefill.h"
+#include "graph/run/loop/rank.h"
 #include "graph/run/loop/tell.h"
+#include "graph/run/loop/text_keys.h"
+#include "graph/run/loop/texts.h"
+#include "graph/run/loop/view.h"
 #include "kernels/philox.h"
 
 #include <stdio.h>

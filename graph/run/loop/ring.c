@@ -4,11 +4,18 @@
  *
  * Slots: with rotation a sequence keeps the slot of its turn, and the ring turns by counting. With
  * shifting the slot is the stage, and tokens move with every forward (ring_moves.c). */
+#include "graph/run/loop/ring.h"
 #include "graph/run/loop/acting.h"
+#include "graph/run/loop/decision.h"
 #include "graph/run/loop/measure.h"
-#include "graph/run/loop/ring_own.h"
-#include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/own_frames.h"
+#include "graph/run/loop/prefix.h"
+#include "graph/run/loop/ring_facts.h"
+#include "graph/run/loop/ring_moves.h"
+#include "graph/run/loop/ring_tell.h"
 #include "graph/run/loop/tell.h"
+#include "graph/run/loop/text_first.h"
+#include "graph/run/loop/texts.h"
 
 #include <string.h>
 
@@ -48,7 +55,7 @@ void tec_rings_open(struct tec_loop *l)
         for (int k = 0; keeps_regions(&l->rings[i]) && k < tec_ring_spec(&l->rings[i])->stages; k++)
             tec_kv_pool_take(&l->rings[i].chain->plan->prefixes);
     for (int s = 0; s < l->sessions; s++)
-        tec_loop_empty_rings(l, s);
+        tec_rings_empty(l, s);
 }
 
 void tec_rings_close(struct tec_loop *l)
@@ -63,7 +70,7 @@ void tec_rings_close(struct tec_loop *l)
 
 /* --- entering and leaving -------------------------------------------------------------------- */
 
-void tec_loop_empty_rings(struct tec_loop *l, int session)
+void tec_rings_empty(struct tec_loop *l, int session)
 {
     for (int i = 0; i < l->n_rings; i++) {
         struct tec_ring_state *ring = tec_ring_first(l, i) + session;

@@ -5,9 +5,10 @@
  * not stay. A device does it inside the forward, layer by layer, and reads the list from the
  * forward's table. Which sequence says its end token is not known then: it moves as well. An
  * executor that only spends time, or takes each step by itself, has a launch behind the forward. */
+#include "graph/run/loop/ring_moves.h"
 #include "graph/run/loop/measure.h"
-#include "graph/run/loop/ring_own.h"
-#include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/ring_facts.h"
+#include "graph/run/loop/ring_tell.h"
 
 void tec_ring_place(const struct tec_ring_state *ring, struct tec_ring_item *it)
 {

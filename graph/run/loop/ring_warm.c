@@ -1,6 +1,6 @@
 /* ring_warm.c - rings' launches before the first frame. Both ends of each range are run; what lies
  * between costs as much as a line through them says, until it is measured. */
-#include "graph/run/loop/state_rings.h"
+#include "graph/run/loop/ring_warm.h"
 
 /* What is measured with: the rings of a plan, all of which can take the first one's observation. */
 struct warming {

@@ -4,9 +4,11 @@
  * with its kind (items.def). An item may take several launches, as slices or batches; between two
  * of them nothing else runs, because what is more urgent came before it. */
 #include "graph/run/loop/schedule.h"
-
-#include "graph/run/loop/state_rings.h"
-#include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/hard.h"
+#include "graph/run/loop/own_frames.h"
+#include "graph/run/loop/ring.h"
+#include "graph/run/loop/soft.h"
+#include "graph/run/loop/text_first.h"
 
 static void run_item(struct tec_loop *l, struct tec_scheduled *it)
 {

@@ -1,8 +1,12 @@
 /* slices.c - slices of a prefill that is not in frames: as many as the frame has for it run, and
  * with the last one its requests and drafts stand on their keys. */
+#include "graph/run/loop/slices.h"
+#include "graph/run/loop/decision.h"
+#include "graph/run/loop/drafts.h"
 #include "graph/run/loop/measure.h"
-#include "graph/run/loop/state.h"
-#include "graph/run/loop/state_pending.h"
+#include "graph/run/loop/pending_prefill.h"
+#include "graph/run/loop/pictures.h"
+#include "graph/run/loop/requests.h"
 #include "graph/run/loop/tell.h"
 
 void tec_slices_first(struct tec_loop *l, int pending)

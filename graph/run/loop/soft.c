@@ -2,11 +2,14 @@
  *
  * Items of nodes on a partition of their own run beside the frame's hard nodes, from fork to join;
  * the others run and are settled one by one. */
+#include "graph/run/loop/soft.h"
+#include "graph/run/loop/drafts.h"
 #include "graph/run/loop/measure.h"
-#include "graph/run/loop/state.h"
-#include "graph/run/loop/state_pending.h"
-#include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/own_frames.h"
+#include "graph/run/loop/pictures.h"
+#include "graph/run/loop/requests.h"
 #include "graph/run/loop/tell.h"
+#include "graph/run/loop/text_keys.h"
 
 #include <string.h>
 

@@ -3,9 +3,12 @@
 #define TEC_GRAPH_RUN_LOOP_STATE_H
 
 #include "graph/kv/stages.h"
-#include "graph/run/loop/loop.h"
+#include "graph/run/loop/costs.h"
+#include "graph/run/loop/items.h"
+#include "graph/run/loop/options.h"
 #include "graph/run/loop/pictures.h"
-#include "graph/run/loop/schedule.h"
+#include "graph/run/loop/record.h"
+#include "graph/run/loop/tick.h"
 
 /* The draft of a request, if its decoder has one: a row of the model that proposes. It stands
  * before the tokens that it has not read, of which there are 1 or 2 where it reads at all. */
@@ -75,7 +78,7 @@ struct tec_chain {
     /* The first chain with its plan: their costs are its. The first with its model: it keeps the
      * note of whose pictures' rows are there. */
     struct tec_chain *host, *looks;
-    bool in_frames; /* see loop.h */
+    bool in_frames; /* see options.h */
     struct tec_plan *plan;
     struct tec_executor *executor;
     struct tec_costs *costs;
@@ -347,97 +350,5 @@ static inline int64_t tec_loop_others_next(const struct tec_loop *l, int64_t now
 {
     return l->o.others.wait ? l->o.others.next(l->o.others.self, now_ns) : INT64_MAX;
 }
-
-/* own_frames.c: the place of a request's session among those of the running frame, -1 = it is not
- * in it. Let it be the turn of a session: by its place, or that of a request. */
-int tec_loop_place(const struct tec_loop *l, const struct tec_request *r);
-void tec_loop_turn(struct tec_loop *l, int who);
-void tec_loop_turn_of(struct tec_loop *l, const struct tec_request *r);
-/* Let the chains have the prefixes of a session. */
-void tec_loop_take_prefixes(struct tec_loop *l, int session);
-/* Whether any of them has an observation. */
-bool tec_loop_observed(const struct tec_loop *l);
-enum tec_status tec_own_frames_create(struct tec_loop *l, struct tec_error *err);
-
-/* requests.c: the manager's operations on requests (store, retrieve, update, remove; batching is a
- * list of rows), admission, texts. */
-bool tec_requests_cancel(struct tec_loop *l, int64_t id); /* whether it was alive */
-void tec_requests_expire(struct tec_loop *l);
-void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask); /* ask NULL: own */
-/* Its row, on the frame's prefix, one of its own, or the one it waited for, in `region`. */
-void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region);
-void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, int64_t at_ns);
-/* n tokens of a launch that ended at `at_ns`; the last ones when its row is done. */
-void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *tokens, int n,
-                         int64_t at_ns);
-/* Its ranking, from how likely each entry of its tree is: it is finished. */
-void tec_requests_rank(struct tec_loop *l, struct tec_request *r, const float *likely,
-                       int64_t at_ns);
-/* Give up: an event says why, the request slot is free after the next sweep. */
-void tec_requests_shed(struct tec_loop *l, struct tec_request *r, const char *reason);
-void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *reason, int how,
-                      int64_t at_ns);
-void tec_requests_sweep(struct tec_loop *l); /* drops those that ended, and their decisions */
-
-/* rank.c: the texts of a decoder's tree, the likeliest first, equals in their order, what is not a
- * number last; out [n_texts], scratch [n_texts + n_nodes]. And memory for it, by utterance. */
-void tec_rank(const struct tec_decoder *decoder, const float *likely, struct tec_ranked *out,
-              double *scratch);
-bool tec_rank_memory(struct tec_loop *l);
-
-/* view.c: what policies see, costs included. */
-void tec_loop_prepare_view(struct tec_loop *l);
-void tec_loop_view(struct tec_loop *l);
-struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r);
-
-/* decision.c: is an optional node left out of the frame? Does row a come before row b: by their
- * nodes' priorities, then by their own? */
-bool tec_loop_leaves_out(const struct tec_loop *l, int node);
-bool tec_loop_before(const struct tec_loop *l, int a, int b);
-/* What it says of a prompt of segments that is begun now, to who begins it; NULL: of none. */
-void tec_loop_recompute(const struct tec_loop *l, const struct tec_chain *c,
-                        const struct tec_memory_prompt *prompt);
-
-/* decide.c: the policy's decision for this frame, and the jobs that it comes to. */
-void tec_loop_plan(struct tec_loop *l);
-
-/* texts.c: the key of the texts that begin a chain's prefill where they change. */
-uint64_t tec_loop_key(const struct tec_loop *l, const struct tec_chain *c);
-
-/* drafts.c: requests whose tokens a second model proposes. */
-void tec_draft_start(struct tec_loop *l, struct tec_request *r, const struct tec_pending_prefill *a,
-                     int64_t at_ns); /* its prefill has run */
-void tec_draft_end(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
-/* Run a job of requests that have drafts: every row advances as by k steps of decode. */
-void tec_drafts_run(struct tec_loop *l, struct tec_launch *job, const int *rows);
-void tec_drafts_warm(struct tec_loop *l);
-
-/* loop_chains.c: the chains of the loop. */
-enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err);
-void tec_chains_view(struct tec_loop *l); /* caches of all chains */
-
-/* prefix.c: the prefix of a chain in frames. */
-/* The frame's observation is the chain's prefix, in that region. */
-void tec_loop_open_prefix(struct tec_loop *l, struct tec_chain *c,
-                          const struct tec_frame_input *input, int region);
-/* Is the chain prefilled in this frame? */
-bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c);
-/* Its region is given back. */
-void tec_loop_drop_prefix(struct tec_loop *l, struct tec_chain *c);
-
-/* hard.c: prefill and actions. soft.c: new requests stored, launches run and settled. */
-/* The items of a chain in frames that is no ring; those of language. */
-void tec_loop_add_hard(struct tec_loop *l, struct tec_chain *c);
-void tec_loop_add_soft(struct tec_loop *l, bool observed);
-/* A new request of a row stands on its session's prefix. Of an item n rows of the order, from
- * `first` on, advance by k steps: filled, launched, settled. */
-void tec_loop_store(struct tec_loop *l, int row);
-void tec_loop_fill_rows(struct tec_loop *l, struct tec_scheduled *it, int first, int n, int k);
-void tec_loop_launch_rows(struct tec_loop *l, struct tec_scheduled *it);
-void tec_loop_settle_rows(struct tec_loop *l, struct tec_scheduled *it);
-
-/* account.c: costs, misses, the frame's result. */
-void tec_loop_account_open(struct tec_loop *l); /* the record's frame begins */
-void tec_loop_account(struct tec_loop *l);
 
 #endif

@@ -5,10 +5,11 @@
  *
  * They are rows of launches like other texts, but no decision is asked about them. Where a model
  * proposes their tokens, its prefill comes before them, whole. */
+#include "graph/run/loop/text_first.h"
 #include "graph/run/loop/acting.h"
-#include "graph/run/loop/schedule.h"
-#include "graph/run/loop/state_pending.h"
-#include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/own_frames.h"
+#include "graph/run/loop/slices.h"
+#include "graph/run/loop/soft.h"
 
 /* Is it one that the chain makes then, and of a session of this frame? */
 static bool is_due(const struct tec_loop *l, const struct tec_request *r, const struct tec_chain *c,

@@ -3,9 +3,8 @@
  * Of a decoder that actions act on, each session keeps the last finished text: its request slot and
  * its region are not given back when the request ends, but when the next text is finished. A text's
  * last token was chosen and never read, so it has no key; one more step of decode makes it. */
+#include "graph/run/loop/text_keys.h"
 #include "graph/run/loop/measure.h"
-#include "graph/run/loop/state.h"
-#include "graph/run/loop/state_texts.h"
 #include "graph/run/loop/tell.h"
 
 #include <string.h>

@@ -4,8 +4,7 @@
  * read when the input was made. Of a prefill that waits for a text of its frame the prompt is made
  * again when that is finished; where none can be made of it, the prompt of the observation stays,
  * which is of the text before. */
-#include "graph/run/loop/state.h"
-#include "graph/run/loop/state_texts.h"
+#include "graph/run/loop/texts.h"
 #include "graph/run/loop/tell.h"
 
 #include <string.h>

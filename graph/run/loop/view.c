@@ -1,7 +1,10 @@
 /* view.c - what policies see of a frame: requests, caches, costs and the slack. */
+#include "graph/run/loop/view.h"
 #include "graph/run/loop/expected.h"
-#include "graph/run/loop/state_pending.h"
-#include "graph/run/loop/state_rings.h"
+#include "graph/run/loop/loop_chains.h"
+#include "graph/run/loop/own_frames.h"
+#include "graph/run/loop/pending_prefill.h"
+#include "graph/run/loop/ring_facts.h"
 #include "graph/run/recall/memory.h"
 
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r)

@@ -4,9 +4,10 @@
  * A large launch on a CPU takes seconds: of it a command of each kind is run (tec_replay_samples),
  * or nothing where a table says what it takes. Memory is mapped all the same, since a device hands
  * out zeroed memory and weights were written or checked. */
+#include "graph/run/loop/drafts.h"
+#include "graph/run/loop/loop.h"
 #include "graph/run/loop/measure.h"
-#include "graph/run/loop/state_pending.h"
-#include "graph/run/loop/state_rings.h"
+#include "graph/run/loop/ring_warm.h"
 
 #include <string.h>
 
