@@ -5,7 +5,7 @@
  */
 #include "graph/model/build.h"
 #include "graph/model/build_own.h"
-#include "graph/model/parse.h"
+#include "graph/model/unpack.h"
 
 #include <lauxlib.h>
 #include <string.h>

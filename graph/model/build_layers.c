@@ -2,7 +2,7 @@
  * what enters the layers, each layer, and what leaves the last one; and `project`, which makes rows
  * of the text's prompt of what leaves the towers. */
 #include "graph/model/build_own.h"
-#include "graph/model/parse.h"
+#include "graph/model/unpack.h"
 
 #include <lauxlib.h>
 

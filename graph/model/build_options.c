@@ -2,7 +2,8 @@
  * lines of words.def. */
 #include "base/nearest.h"
 #include "graph/model/build_own.h"
-#include "graph/model/parse.h"
+#include "graph/model/parse_words.h"
+#include "graph/model/unpack.h"
 
 #include <lauxlib.h>
 #include <math.h>

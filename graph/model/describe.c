@@ -5,6 +5,7 @@
 #include "base/store/file.h"
 #include "graph/model/build.h"
 #include "graph/model/parse.h"
+#include "graph/model/pictures.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,34 +1,12 @@
 /* parse.c - an evaluated description as structs, every number checked. */
 #include "graph/model/parse.h"
+#include "graph/model/parse_head.h"
+#include "graph/model/parse_vision.h"
+#include "graph/model/parse_words.h"
 #include "graph/model/program.h"
+#include "graph/model/unpack.h"
 
 #include <string.h>
-
-enum { MAX_DIM = TEC_PARSE_MAX };
-
-enum tec_status tec_parse_positive(int value, const char *where, const char *what,
-                                   struct tec_error *err)
-{
-    if (value < 1 || value > MAX_DIM)
-        return tec_fail(err, TEC_MALFORMED, "%s: %s must be 1 .. %d, is %d", where, what, MAX_DIM,
-                        value);
-    return TEC_OK;
-}
-
-enum tec_status tec_parse_activation(enum tec_activation *activation, const char *name,
-                                     const char *where, struct tec_error *err)
-{
-    static const char *const names[] = {"gelu", "gelu_erf", "silu", "relu"};
-    *activation = TEC_ACTIVATION_GELU;
-    for (int i = 0; name && i < 4; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *activation = (enum tec_activation)i;
-            return TEC_OK;
-        }
-    return !name ? TEC_OK
-                 : tec_fail(err, TEC_MALFORMED,
-                            "%s.activation: '%s' is not gelu, gelu_erf, silu or relu", where, name);
-}
 
 static enum tec_status parse_names(const char **names, size_t most, json_t *json, const char *where,
                                    struct tec_error *err)
@@ -82,8 +60,8 @@ static enum tec_status parse_sums(struct tec_text *t, json_t *position, json_t *
     if (types)
         TEC_UNPACK(types, "text.types", "{s:s, s:i}", "name", &t->types.name, "rows",
                    &t->types.rows);
-    if (position && (p->rows < 1 || p->rows > MAX_DIM || p->first < 0 || p->first >= p->rows ||
-                     (p->skip >= 0 && p->first == 0)))
+    if (position && (p->rows < 1 || p->rows > TEC_PARSE_MAX || p->first < 0 ||
+                     p->first >= p->rows || (p->skip >= 0 && p->first == 0)))
         return tec_fail(err, TEC_MALFORMED,
                         "text.position: %d rows of which the first position is %d; a token that is "
                         "skipped needs a row before it",

@@ -1,6 +1,7 @@
 /* parse_head.c - the head of a description that makes a chunk in one forward. */
-#include "graph/model/parse.h"
+#include "graph/model/parse_head.h"
 #include "graph/model/program.h"
+#include "graph/model/unpack.h"
 
 #include <string.h>
 

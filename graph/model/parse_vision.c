@@ -1,6 +1,7 @@
 /* parse_vision.c - the towers of a description, and what stands around pictures. */
-#include "graph/model/parse.h"
+#include "graph/model/parse_vision.h"
 #include "graph/model/program.h"
+#include "graph/model/unpack.h"
 
 #include <math.h>
 #include <string.h>

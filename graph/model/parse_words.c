@@ -1,5 +1,6 @@
 /* parse_words.c - options of words that are tables, as structs, every number checked. */
-#include "graph/model/parse.h"
+#include "graph/model/parse_words.h"
+#include "graph/model/unpack.h"
 
 #include <string.h>
 

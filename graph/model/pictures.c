@@ -1,6 +1,6 @@
 /* pictures.c - what a LeRobot checkpoint says of its pictures: names in the model's order, sizes,
  * and the numbers that a channel is normalised with. */
-#include "graph/model/parse.h"
+#include "graph/model/pictures.h"
 
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* program_check.c - what a program as a whole must be, and what follows from it: slots of pictures,
  * and which calls are counted. */
-#include "graph/model/parse.h"
 #include "graph/model/program.h"
 
 #include <string.h>

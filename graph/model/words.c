@@ -1,6 +1,6 @@
 /* words.c - the words of the builder: which values and options fit each, and the value that it
  * makes. */
-#include "graph/model/parse.h"
+#include "graph/model/unpack.h"
 #include "graph/model/words_own.h"
 #include "ops/window.h"
 

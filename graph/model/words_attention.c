@@ -2,7 +2,7 @@
  * that see each other, and of an action: over its own rows, over those of the prefill, or over a
  * prompt.
  */
-#include "graph/model/parse.h"
+#include "graph/model/unpack.h"
 #include "graph/model/words_own.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* words_flow.c - the words of a flow: what depends on the time of a step, rows out of others, the
  * prompt. */
-#include "graph/model/parse.h"
+#include "graph/model/unpack.h"
 #include "graph/model/words_own.h"
 
 #include <math.h>

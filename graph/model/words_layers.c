@@ -1,6 +1,5 @@
 /* words_layers.c - the words of layers, of a text or of a picture tower: where they may stand,
  * their rows, attention over their slots, matrices of 4-bit weights. */
-#include "graph/model/parse.h"
 #include "graph/model/words_own.h"
 
 #include <stdio.h>

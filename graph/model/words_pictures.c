@@ -3,7 +3,7 @@
  *
  * Rows of a value are those of one picture. In memory stand the rows in front of the patches of all
  * pictures, then the patches of all of them. */
-#include "graph/model/parse.h"
+#include "graph/model/unpack.h"
 #include "graph/model/words_own.h"
 
 enum { MAX_SQUARE = 16, MAX_BEFORE = 4096, MAX_FRAMES = 16 };

@@ -1,0 +1,10 @@
+/* parse_vision.h - the vision part of an evaluated description. */
+#ifndef TEC_GRAPH_MODEL_PARSE_VISION_H
+#define TEC_GRAPH_MODEL_PARSE_VISION_H
+
+#include "graph/model/model.h"
+
+/* `json`: the part. The model's text has been parsed. */
+enum tec_status tec_parse_vision(struct tec_model *model, json_t *json, struct tec_error *err);
+
+#endif
