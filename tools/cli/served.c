@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "graph/live/watchdog.h"
 #include "tools/serve/describe.h"
+#include "tools/serve/net_rescue.h"
 #include "tools/serve/service_manager.h"
 
 #include <stdio.h>

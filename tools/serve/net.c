@@ -1,8 +1,7 @@
 /* net.c - the connection thread: its loop, its library, its memory. */
 #include "tools/serve/net.h"
-
 #include "tools/serve/http_context.h"
-#include "tools/serve/net_internal.h"
+#include "tools/serve/net_peer.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* net_peer.c - what the connection thread does for one socket: handshake, messages, replies. */
+#include "tools/serve/net_peer.h"
 #include "tools/serve/http.h"
-#include "tools/serve/net_internal.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -8,6 +8,8 @@
 /* So long without a request, and a connection may give its place away; so long it may then take to
  * be told so. */
 enum { IDLE_S = 10, GOODBYE_S = 1 };
+
+enum { TRY_AGAIN_LATER = 1013 /* a close code */ };
 
 static const char error_reason[] = "Internal server error. Traceback included in previous frame.";
 
@@ -28,16 +30,18 @@ static int64_t watch(const struct tec_net *net, struct lws *wsi)
 
 /* Deadlines of replies ------------------------------------------------------------------------ */
 
+static void attend(struct tec_net *net, int slot);
+
 static void alarm_rings(lws_sorted_usec_list_t *list)
 {
     struct tec_net_alarm *alarm = lws_container_of(list, struct tec_net_alarm, list);
     pthread_mutex_lock(&alarm->net->turn);
-    tec_net_attend(alarm->net, alarm->watch.slot->job);
+    attend(alarm->net, alarm->watch.slot->job);
     pthread_mutex_unlock(&alarm->net->turn);
 }
 
 /* Attend to a slot whose state has changed or whose timer has fired. */
-void tec_net_attend(struct tec_net *net, int slot)
+static void attend(struct tec_net *net, int slot)
 {
     struct tec_net_alarm *alarm = &net->alarms[slot];
     int64_t now = tec_clock_now(&net->clock);
@@ -193,12 +197,12 @@ static int received(struct tec_net *net, struct lws *wsi, struct tec_slot *slot,
         rest > net->options.max_message - slot->filling.n - n)
         return refuse(net, wsi, slot, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, "message too big");
     if (!tec_slot_append(slot, in, n))
-        return refuse(net, wsi, slot, TEC_TRY_AGAIN_LATER, "no memory for the message");
+        return refuse(net, wsi, slot, TRY_AGAIN_LATER, "no memory for the message");
     if (rest || !lws_is_final_fragment(wsi))
         return 0;
     slot->whole_by_ns = 0;
     tec_watch_whole(&net->alarms[slot->job].watch, tec_clock_now(&net->clock));
-    tec_net_attend(net, slot->job);
+    attend(net, slot->job);
     return 0;
 }
 
@@ -231,7 +235,7 @@ static void sent(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
         return;
     }
     tec_watch_sent(&net->alarms[slot->job].watch, tec_clock_now(&net->clock));
-    tec_net_attend(net, slot->job);
+    attend(net, slot->job);
     if (net->leaving || tec_push_first(&slot->exchange->pushes[slot->job], slot->client))
         lws_callback_on_writable(wsi);
 }
@@ -268,7 +272,7 @@ static bool last_texts_first(const struct tec_net *net, const struct tec_slot *s
 static int writable(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
 {
     if (slot->replaced)
-        return close_with(wsi, TEC_TRY_AGAIN_LATER, "idle: the place was given to another robot");
+        return close_with(wsi, TRY_AGAIN_LATER, "idle: the place was given to another robot");
     if (slot->closing)
         return 0;
     slot->taken_by_ns = slot->pushing ? 0 : slot->taken_by_ns;
@@ -318,17 +322,16 @@ static int rang(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
 static void left(struct tec_net *net, struct tec_slot *slot)
 {
     tec_slot_leave(slot);
-    tec_net_attend(net, slot->job);
+    attend(net, slot->job);
 }
 
-/* Collect the jobs that the engine has finished. */
 void tec_net_collect(struct tec_net *net)
 {
     int job;
     while ((job = tec_exchange_collect(net->options.exchange)) >= 0) {
         if (tec_watch_collected(&net->alarms[job].watch, tec_clock_now(&net->clock)))
             lws_callback_on_writable(net->slots[job].connection);
-        tec_net_attend(net, job);
+        attend(net, job);
     }
     for (int i = 0; i < net->options.exchange->n; i++) {
         struct tec_slot *slot = &net->slots[i];

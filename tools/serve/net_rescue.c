@@ -5,7 +5,7 @@
  * back what the engine has done, make the replies that are due, and send them. It does so past the
  * library, of which nothing is touched: a reply is one WebSocket frame on the connection's
  * descriptor. */
-#include "tools/serve/net_internal.h"
+#include "tools/serve/net_rescue.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,10 +1,8 @@
-/* net_internal.h - what the files of the connection thread share. */
-#ifndef TEC_TOOLS_SERVE_NET_INTERNAL_H
-#define TEC_TOOLS_SERVE_NET_INTERNAL_H
+/* net_peer.h - what the connection thread does for one socket. */
+#ifndef TEC_TOOLS_SERVE_NET_PEER_H
+#define TEC_TOOLS_SERVE_NET_PEER_H
 
-#include "tools/serve/net.h"
-
-enum { TEC_TRY_AGAIN_LATER = 1013 /* a close code */ };
+#include "tools/serve/net_state.h"
 
 /* The data that libwebsockets keeps for each socket. */
 struct tec_net_session {
@@ -14,9 +12,6 @@ struct tec_net_session {
 /* Handle one event of the library with the turn lock held; returns what the library expects. */
 int tec_net_event(struct tec_net *net, struct lws *wsi, enum lws_callback_reasons reason,
                   void *user, void *in, size_t n);
-
-/* Attend to a slot whose state has changed or whose timer has fired. */
-void tec_net_attend(struct tec_net *net, int slot);
 
 /* Collect the jobs that the engine has finished. */
 void tec_net_collect(struct tec_net *net);
