@@ -142,5 +142,8 @@ static void lower(struct tec_lower *l)
     tec_program_repeat_end(l->program);
 }
 
-const struct tec_node_kind tec_node_decode = {
-    .name = "decode", .text = "requests further by k tokens", .timed = true, .lower = lower};
+const struct tec_node_kind tec_node_decode = {.name = "decode",
+                                              .text = "requests further by k tokens",
+                                              .timed = true,
+                                              .says = true,
+                                              .lower = lower};

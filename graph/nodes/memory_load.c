@@ -130,4 +130,5 @@ static void lower(struct tec_lower *l)
 const struct tec_node_kind tec_node_memory_load = {
     .name = "memory_load",
     .text = "segments of a memory, some of them computed anew",
+    .recalls = true,
     .lower = lower};

@@ -11,10 +11,26 @@ const struct tec_node_kind *const tec_node_kinds[TEC_NODE_COUNT] = {
 #undef NODE
 };
 
-bool tec_node_timed(const char *kind)
+static const struct tec_node_kind *named(const char *kind)
 {
+    static const struct tec_node_kind none;
     for (int i = 0; i < TEC_NODE_COUNT; i++)
         if (strcmp(tec_node_kinds[i]->name, kind) == 0)
-            return tec_node_kinds[i]->timed;
-    return false;
+            return tec_node_kinds[i];
+    return &none;
+}
+
+bool tec_node_timed(const char *kind)
+{
+    return named(kind)->timed;
+}
+
+bool tec_node_says(const char *kind)
+{
+    return named(kind)->says;
+}
+
+bool tec_node_recalls(const char *kind)
+{
+    return named(kind)->recalls;
 }

@@ -83,7 +83,9 @@ struct tec_lower {
 
 struct tec_node_kind {
     const char *name, *text;
-    bool timed; /* has launches of its own in a frame: costs have rows of it */
+    bool timed;   /* has launches of its own in a frame: costs have rows of it */
+    bool says;    /* makes the texts of requests; in a ring instead what actions are made of */
+    bool recalls; /* what it takes is part of the prompt behind it */
     void (*lower)(struct tec_lower *l); /* what fails is the program's status */
 };
 
@@ -95,8 +97,10 @@ enum tec_node_id {
 };
 
 extern const struct tec_node_kind *const tec_node_kinds[TEC_NODE_COUNT];
-/* Whether nodes of the kind with this name have launches of their own; false for no kind. */
+/* The same of the kind with this name; false for no kind. */
 bool tec_node_timed(const char *kind);
+bool tec_node_says(const char *kind);
+bool tec_node_recalls(const char *kind);
 #define NODE(name, text) extern const struct tec_node_kind tec_node_##name;
 #include "graph/nodes/nodes.def"
 #undef NODE

@@ -54,4 +54,5 @@ static void lower(struct tec_lower *l)
 const struct tec_node_kind tec_node_score = {.name = "score",
                                              .text = "a tree of texts to how likely each is",
                                              .timed = true,
+                                             .says = true,
                                              .lower = lower};

@@ -1,6 +1,7 @@
 /* decide.c - D, the decision object of a policy: setters that validate their arguments, snap
  * numbers to captured points, and are idempotent. */
 #include "base/nearest.h"
+#include "graph/nodes/node.h"
 #include "policies/host/host.h"
 
 #include <lauxlib.h>
@@ -308,7 +309,7 @@ static struct tec_recompute_decision *memory_decision(lua_State *L, struct tec_p
 {
     struct tec_decision *d = &policy->scratch;
     int at = node(L, policy), i = 0;
-    if (strcmp(policy->topology->nodes[at].kind, "memory_load") != 0)
+    if (!tec_node_recalls(policy->topology->nodes[at].kind))
         luaL_error(L, "D:%s: node '%s' is no memory_load node", method,
                    policy->topology->nodes[at].name);
     while (i < d->n_recompute && d->recompute[i].node != at)

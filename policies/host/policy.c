@@ -1,4 +1,5 @@
 /* policy.c - opens a policy: from its Lua file to a bounded state that is ready for frames. */
+#include "graph/nodes/node.h"
 #include "policies/host/host.h"
 
 #include <string.h>
@@ -130,7 +131,7 @@ static enum tec_status take_memory(struct tec_policy *policy, struct tec_error *
 {
     const struct tec_topology *t = policy->topology;
     for (int i = 0; i < t->n_nodes; i++)
-        if (strcmp(t->nodes[i].kind, "memory_load") == 0)
+        if (tec_node_recalls(t->nodes[i].kind))
             policy->max_segments = TEC_MAX_SEGMENTS;
     policy->shown = tec_heap_get(policy->heap, sizeof *policy->shown);
     policy->record = tec_record_create(policy->heap, policy->max_segments > 0);

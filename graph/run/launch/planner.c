@@ -4,6 +4,7 @@
  * fails. So with hard nodes it does no soft work at all: it decodes nothing for soft requests and
  * skips optional nodes; without hard nodes it does as much as was captured. */
 #include "graph/run/launch/planner.h"
+#include "graph/nodes/node.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,8 +38,7 @@ int tec_topology_find(const struct tec_topology *t, const char *name)
 bool tec_topology_decodes(const struct tec_topology *t, int node)
 {
     return node >= 0 && node < t->n_nodes && !t->nodes[node].ring &&
-           (strcmp(t->nodes[node].kind, "decode") == 0 ||
-            strcmp(t->nodes[node].kind, "score") == 0);
+           tec_node_says(t->nodes[node].kind);
 }
 
 int tec_topology_stages(const struct tec_topology *t)

@@ -7,6 +7,7 @@
  * a frame. The median of three ratios keeps a single outlier from moving the drift. */
 #include "graph/run/loop/costs.h"
 
+#include "graph/nodes/node.h"
 #include "graph/run/launch/launch_ring.h"
 
 #include <string.h>
@@ -264,8 +265,7 @@ const struct tec_cost_row *tec_costs_prompt_row(const struct tec_cost_table *tab
 {
     const struct tec_cost_row *row = NULL;
     for (int i = 0; !row && i < topology->n_nodes; i++)
-        if (topology->nodes[i].model == chain &&
-            strcmp(topology->nodes[i].kind, "memory_load") == 0)
+        if (topology->nodes[i].model == chain && tec_node_recalls(topology->nodes[i].kind))
             row = tec_costs_table_row(table, topology->nodes[i].name, percent);
     return row ? row : tec_costs_table_row(table, node, 0);
 }

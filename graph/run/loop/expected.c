@@ -1,5 +1,6 @@
 /* expected.c - what launches are expected to take: as measured, or by a table. */
 #include "graph/run/loop/expected.h"
+#include "graph/nodes/node.h"
 #include "graph/run/loop/ring_facts.h"
 
 #include <math.h>
@@ -39,12 +40,10 @@ static bool is_launch(const struct tec_loop *l, const char *what)
     return any;
 }
 
-static const char memory_load[] = "memory_load";
-
 /* What kind of costs are meant; a memory's are those of the prompt it recalls. */
 static enum tec_cost_kind cost_kind(const struct asked *a)
 {
-    return tec_costs_kind_of(strcmp(a->kind, memory_load) == 0 ? "prefill" : a->kind);
+    return tec_costs_kind_of(tec_node_recalls(a->kind) ? "prefill" : a->kind);
 }
 
 /* Is it a prompt in one launch: the prefill of one observation, or what recalls it? */
@@ -52,7 +51,7 @@ static bool is_prompt(const struct tec_loop *l, const struct asked *a, int rows)
 {
     const struct tec_topology *t = l->o.topology;
     int node = l->chains[a->chain].prefill_node;
-    return node >= 0 && (strcmp(a->kind, memory_load) == 0 ||
+    return node >= 0 && (tec_node_recalls(a->kind) ||
                          (rows == 0 && (strcmp(a->what, t->nodes[node].name) == 0 ||
                                         strcmp(a->what, t->nodes[node].kind) == 0)));
 }
@@ -211,7 +210,7 @@ double tec_loop_cost_of(const void *self, const char *what, double point, double
     int rows = rows_of(point), n = costs->n_batches;
     if (strcmp(what, "packed") == 0 && (l->n_rings || a.node < 0))
         return l->n_rings ? packed_cost(l, rows, q) : -1.0;
-    if (strcmp(a.kind, memory_load) == 0)
+    if (tec_node_recalls(a.kind))
         return recall_cost(l, &a, point, q);
     if (!c->in_frames && kind == TEC_COST_PREFILL)
         return launch_cost(l, &a, 0, q) * (rows ? rows : c->slices);
