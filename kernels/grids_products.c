@@ -8,11 +8,11 @@ static const char *const tile_kernels[GEMM_TILES] = {
 #define MMA_TILE(name, ...) [GEMM_##name] = "gemm_kernel",
 #define GROUP_TILE(name, ...) [GEMM_##name] = "gemm_groups_kernel",
 #define TERMS_TILE(name, ...) [GEMM_##name] = "gemm_terms_kernel",
-#define INT4_TILE(name, ...) [GEMM_##name] = "gemm_int4_kernel",
-#define INT4_MANY_TILE(name, ...) [GEMM_##name] = "gemm_int4_many_kernel",
-#define INT8_TILE(name, ...) [GEMM_##name] = "gemm_int8_kernel",
-#define DIGITS_TILE(name, ...) [GEMM_##name] = "gemm_digits_kernel",
-#define BYTES_TILE(name, ...) [GEMM_##name] = "gemm_int8_groups_kernel",
+#define INT4_FEW_MMA_TILE(name, ...) [GEMM_##name] = "gemm_int4_few_mma_kernel",
+#define INT4_MANY_MMA_TILE(name, ...) [GEMM_##name] = "gemm_int4_many_mma_kernel",
+#define INT8_FEW_MMA_TILE(name, ...) [GEMM_##name] = "gemm_int8_few_mma_kernel",
+#define INT8_MANY_MMA_TILE(name, ...) [GEMM_##name] = "gemm_int8_many_mma_kernel",
+#define INT8_MANY_GROUPS_TILE(name, ...) [GEMM_##name] = "gemm_int8_many_groups_kernel",
 #define F32_TILE(name, ...) [GEMM_##name] = "gemm_kernel",
 #include "kernels/cuda/gemm_tiles.def"
 };
@@ -129,12 +129,12 @@ static void report_int4_many(const struct tec_grids_to *to, const struct tec_gri
 {
     const struct tec_gemm_args *a = plain->args;
     struct tec_cuda_digits form = int4_form(a->k, a->group, a->digits);
-    int part = int4_part_rows(&form, to->facts);
+    int part = int4_part(&form, to->facts);
     for (int base = 0; base < a->max_rows; base += part) {
         struct tec_grid product = *plain;
         int count = a->max_rows - base < part ? a->max_rows - base : part;
         report_row_digits(to, plain, &form, base, count);
-        set_tile(&product, int4_many_choose(a->n, count, &form, to->facts), count, a->n / 16);
+        set_tile(&product, int4_many_mma_choose(a->n, count, &form, to->facts), count, a->n / 16);
         product.terms = form.digits;
         product.first = base;
         tec_grids_report(to, &product);
@@ -149,7 +149,7 @@ void tec_grids_gemm_int4(const struct tec_grids_to *to, struct tec_grid *g)
         report_int4_many(to, g);
         return;
     }
-    enum gemm_tile_id id = int4_choose(a->n, a->max_rows, a->k, a->group, to->facts);
+    enum gemm_tile_id id = int4_few_mma_choose(a->n, a->max_rows, a->k, a->group, to->facts);
     set_tile(g, id, a->max_rows, a->n / 16);
     g->terms = a->digits == 2 ? 2 : TEC_INT4_DIGITS;
     tec_grids_report(to, g);
@@ -160,18 +160,20 @@ static void report_digits(const struct tec_grids_to *to, const struct tec_grid *
                           const struct gemm_ask *ask)
 {
     const struct tec_gemm_args *a = plain->args;
-    struct tec_cuda_digits form = digits_form(a->k, a->digits);
-    int part = digits_part(&form, to->facts), places = ask->places;
+    struct tec_cuda_digits form = int8_form(a->k, a->digits);
+    int part = int8_part(&form, to->facts), places = ask->places;
     bool groups = to->facts->groups;
     for (int base = 0; base < ask->rows; base += part) {
         struct tec_grid product = *plain;
         int count = ask->rows - base < part ? ask->rows - base : part;
-        enum gemm_tile_id id = groups ? bytes_choose(places, count, a->k, form.digits, to->facts)
-                                      : digits_choose(places, count, form.digits, to->facts);
+        enum gemm_tile_id id =
+            groups ? int8_many_groups_choose(places, count, a->k, form.digits, to->facts)
+                   : int8_many_mma_choose(places, count, form.digits, to->facts);
         report_row_digits(to, plain, &form, base, count);
         set_tile(&product, id, count, places);
         if (groups) {
-            product.blocks[0] = (unsigned)bytes_blocks(id, places, count, to->facts->processors);
+            product.blocks[0] =
+                (unsigned)int8_many_groups_blocks(id, places, count, to->facts->processors);
             product.blocks[1] = 1;
         }
         product.terms = form.digits;
@@ -193,11 +195,11 @@ bool tec_grids_int8(const struct tec_grids_to *to, const struct gemm_ask *ask,
         report_digits(to, &g, ask);
         return true;
     }
-    enum gemm_tile_id id = int8_choose(ask->rows, chain->gemm->digits, ask->pairs);
+    enum gemm_tile_id id = int8_few_mma_choose(ask->rows, chain->gemm->digits, ask->pairs);
     set_tile(&g, id, ask->rows, ask->places);
     g.terms = gemm_tiles[id].terms;
     if (ask->norm) {
-        g.name = "gemm_int8_normed_kernel";
+        g.name = "gemm_int8_few_mma_normed_kernel";
         g.registers = gemm_tiles[id].normed;
         g.shared += (size_t)gemm_tiles[id].rows * sizeof(float);
     }

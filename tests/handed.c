@@ -193,7 +193,8 @@ TEST(a_norm_leaves_digits_of_many_rows)
         struct starts s = starts_of(&l, devices[i]);
         CHECK(strcmp(s.items[0].what, "digits") == 0);
         CHECK_INT(s.items[0].made_digits, ==, 1);
-        CHECK(strcmp(s.items[1].what, i ? "bytes_one_128" : "digits_one_128") == 0);
+        CHECK(strcmp(s.items[1].what, i ? "int8_many_groups_one_128" : "int8_many_mma_one_128") ==
+              0);
         CHECK_INT(s.items[1].made_digits, ==, 0);
         l.gate_up.digits = 0;
         CHECK_INT(to(&l, 1, devices[i]).digits, ==, 2);

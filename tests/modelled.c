@@ -145,18 +145,18 @@ TEST(digits_of_many_rows_are_written_first)
         int rows, n, k, digits;
         const char *what;
         unsigned x, y;
-    } all[] = {{64, 2560, 1024, 1, "int8_one_64", 1, 20},
-               {64, 32768, 1024, 1, "digits_one_64", 1, 256},
-               {32, 32768, 1024, 2, "int8_rows_32", 1, 512},
-               {65, 2560, 1024, 2, "digits_two_small", 2, 40},
-               {712, 2048, 16384, 1, "digits_one_128", 6, 16},
-               {512, 1152, 1152, 1, "digits_one_64", 8, 9},
-               {712, 32768, 2048, 0, "digits_two_128", 6, 256}};
+    } all[] = {{64, 2560, 1024, 1, "int8_few_mma_one_64", 1, 20},
+               {64, 32768, 1024, 1, "int8_many_mma_one_64", 1, 256},
+               {32, 32768, 1024, 2, "int8_few_mma_two_32", 1, 512},
+               {65, 2560, 1024, 2, "int8_many_mma_two_narrow", 2, 40},
+               {712, 2048, 16384, 1, "int8_many_mma_one_128", 6, 16},
+               {512, 1152, 1152, 1, "int8_many_mma_one_64", 8, 9},
+               {712, 32768, 2048, 0, "int8_many_mma_two_128", 6, 256}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         struct tec_gemm_args a = {.max_rows = all[i].rows, .n = all[i].n, .k = all[i].k};
         a.digits = all[i].digits;
         struct grids g = product_of(TEC_KERNEL_gemm_int8, &ada, &a);
-        bool first = strncmp(all[i].what, "digits", 6) == 0;
+        bool first = strstr(all[i].what, "many") != NULL;
         REQUIRE(g.n == 1 + first);
         CHECK(is(&g.items[first], all[i].what, all[i].x, all[i].y, 1));
         CHECK(!first || is(&g.items[0], "row_digits", (unsigned)all[i].k / 512 + !!(all[i].k % 512),
@@ -396,10 +396,10 @@ TEST(products_of_8_bit_weights_leave_and_take_along)
         gated.y = list_other;
         struct grids g = list_of(&l, all[i]);
         REQUIRE(g.n == 2);
-        CHECK(is(&g.items[0], "int8_one_8", 1, X_COLS / 16, 1) && g.items[0].leaves);
-        CHECK(is(&g.items[1], "int8_one_8_pairs", 1, Y_COLS / 32, 1) && g.items[1].left);
+        CHECK(is(&g.items[0], "int8_few_mma_one_8", 1, X_COLS / 16, 1) && g.items[0].leaves);
+        CHECK(is(&g.items[1], "int8_few_mma_one_8_pairs", 1, Y_COLS / 32, 1) && g.items[1].left);
         CHECK(g.items[1].norm && g.items[1].then == TEC_CUDA_THEN_gelu_mul);
-        const struct gemm_tile *t = &gemm_tiles[GEMM_int8_one_8_pairs];
+        const struct gemm_tile *t = &gemm_tiles[GEMM_int8_few_mma_one_8_pairs];
         CHECK_INT(g.items[1].shared, ==, (size_t)t->shared + 8 * sizeof(float));
         CHECK_INT(g.items[1].registers, ==, t->normed);
         CHECK_INT(t->threads, ==, 512);
@@ -487,31 +487,36 @@ TEST(tiles_have_the_registers_that_the_compiler_gave)
     CHECK_INT(registers_of(begin, ">"), ==, registers);
 #define TERMS_TILE(name, n, across, stages, resident, clocks, registers) \
     CHECK_INT(registers_of("gemm_terms_kernel<" #name "<", ">"), ==, registers);
-#define INT4_TILE(name, x, deep, m, n, stages, registers)                                         \
-    snprintf(begin, sizeof begin, "gemm_int4_kernel<int4_shape<%s, %d, %d, %d, %d>", #x, deep, m, \
-             n, stages);                                                                          \
+#define INT4_FEW_MMA_TILE(name, x, deep, m, n, stages, registers)                               \
+    snprintf(begin, sizeof begin,                                                               \
+             "gemm_int4_few_mma_kernel<int4_few_mma_shape<%s, %d, %d, %d, %d>", #x, deep, m, n, \
+             stages);                                                                           \
     CHECK_INT(registers_of(begin, ">"), ==, registers);
-#define INT4_MANY_TILE(name, n, stages, whole, registers)                                   \
-    snprintf(begin, sizeof begin, "gemm_int4_many_kernel<int4_many<%d, %d, %s>", n, stages, \
-             #whole);                                                                       \
+#define INT4_MANY_MMA_TILE(name, n, stages, whole, registers)                                     \
+    snprintf(begin, sizeof begin, "gemm_int4_many_mma_kernel<int4_many_mma_shape<%d, %d, %s>", n, \
+             stages, #whole);                                                                     \
     CHECK_INT(registers_of(begin, ">"), ==, registers);
-#define INT8_TILE(name, digits, deep, across, n, registers, normed)                         \
-    snprintf(shape, sizeof shape, "<int8_shape<%d, %d, %d, %d>,", digits, deep, across, n); \
-    snprintf(begin, sizeof begin, "gemm_int8_kernel%s", shape);                             \
-    CHECK_INT(registers_of(begin, ">"), ==, registers);                                     \
-    snprintf(begin, sizeof begin, "gemm_int8_normed_kernel%s", shape);                      \
+#define INT8_FEW_MMA_TILE(name, digits, deep, across, n, registers, normed)                     \
+    snprintf(shape, sizeof shape, "<int8_few_mma_shape<%d, %d, %d, %d>,", digits, deep, across, \
+             n);                                                                                \
+    snprintf(begin, sizeof begin, "gemm_int8_few_mma_kernel%s", shape);                         \
+    CHECK_INT(registers_of(begin, ">"), ==, registers);                                         \
+    snprintf(begin, sizeof begin, "gemm_int8_few_mma_normed_kernel%s", shape);                  \
     CHECK_INT(registers_of(begin, ">"), ==, normed);
-#define DIGITS_TILE(name, digits, across, down, n, stages, resident, registers, ...)         \
-    snprintf(begin, sizeof begin, "gemm_digits_kernel<digits_shape<%d, %d, %d, %d, %d, %d>", \
-             digits, across, down, n, stages, resident);                                     \
+#define INT8_MANY_MMA_TILE(name, digits, across, down, n, stages, resident, registers, ...)   \
+    snprintf(begin, sizeof begin,                                                             \
+             "gemm_int8_many_mma_kernel<int8_many_mma_shape<%d, %d, %d, %d, %d, %d>", digits, \
+             across, down, n, stages, resident);                                              \
     CHECK_INT(registers_of(begin, ">"), ==, registers);
-#define DIGITS_TILE(name, digits, across, down, n, stages, resident, registers, ...)         \
-    snprintf(begin, sizeof begin, "gemm_digits_kernel<digits_shape<%d, %d, %d, %d, %d, %d>", \
-             digits, across, down, n, stages, resident);                                     \
+#define INT8_MANY_MMA_TILE(name, digits, across, down, n, stages, resident, registers, ...)   \
+    snprintf(begin, sizeof begin,                                                             \
+             "gemm_int8_many_mma_kernel<int8_many_mma_shape<%d, %d, %d, %d, %d, %d>", digits, \
+             across, down, n, stages, resident);                                              \
     CHECK_INT(registers_of(begin, ">"), ==, registers);
-#define BYTES_TILE(name, digits, n, stages, resident, clocks, registers)                         \
-    snprintf(begin, sizeof begin, "gemm_int8_groups_kernel<bytes_shape<%d, %d, %d, %d>", digits, \
-             n, stages, resident);                                                               \
+#define INT8_MANY_GROUPS_TILE(name, digits, n, stages, resident, clocks, registers)            \
+    snprintf(begin, sizeof begin,                                                              \
+             "gemm_int8_many_groups_kernel<int8_many_groups_shape<%d, %d, %d, %d>", digits, n, \
+             stages, resident);                                                                \
     CHECK_INT(registers_of(begin, ">"), ==, registers);
 #define F32_TILE(name, columns, rows, m, n, chains, stages, registers)                             \
     snprintf(begin, sizeof begin, "gemm_kernel<tile<%d, %d, %d, %d, %d, %d>", columns, rows, m, n, \
@@ -687,7 +692,7 @@ TEST(products_of_digits_take_their_multiplies)
     thor.processors = 20;
     struct grids g = product_of(TEC_KERNEL_gemm_int8, &orin, &a);
     struct tec_grid_work work = {.rows = 712, .cost = {.weights = (int64_t)32768 * 2048}};
-    REQUIRE(g.n == 2 && is(&g.items[1], "digits_one_128", 6, 256, 1));
+    REQUIRE(g.n == 2 && is(&g.items[1], "int8_many_mma_one_128", 6, 256, 1));
     double flop = 2.0 * 128 * 128 * 128, rate = 2 * 42.5e6 / 16 * 0.75, slower = 1980.0 / 1300;
     struct tec_grid_time t = time_on("orin", &g.items[1], work);
     CHECK_INT(t.waves, ==, 96);
@@ -696,7 +701,7 @@ TEST(products_of_digits_take_their_multiplies)
     work.cost = (struct tec_cost){0};
     a.n = 128 * 3; /* 18 tiles: a wave */
     g = product_of(TEC_KERNEL_gemm_int8, &thor, &a);
-    REQUIRE(g.n == 2 && is(&g.items[1], "digits_one_128", 6, 3, 1));
+    REQUIRE(g.n == 2 && is(&g.items[1], "int8_many_mma_one_128", 6, 3, 1));
     t = time_on("thor", &g.items[1], work);
     CHECK_INT(t.waves, ==, 1);
     CHECK(near(t.us, 1.1 + 1.5 * 1980 / 1575 + 16 * 2097152 / (2048 * 0.75) / 1575));
@@ -705,7 +710,7 @@ TEST(products_of_digits_take_their_multiplies)
     CHECK(near(t.us, 1.1 + 712 * 2048 * 5 / (2000e3 * 0.6)));
     a.n = 2048; /* 96 tiles: a wave */
     g = product_of(TEC_KERNEL_gemm_int8, &ada, &a);
-    REQUIRE(g.n == 2 && is(&g.items[1], "digits_one_128", 6, 16, 1));
+    REQUIRE(g.n == 2 && is(&g.items[1], "int8_many_mma_one_128", 6, 16, 1));
     t = time_on("4090", &g.items[1], work);
     CHECK_INT(t.waves, ==, 1);
     CHECK(near(t.us, 2.1 + 1.5 * 1980 / 2520 + 16 * 2097152 / (1024 * 0.75) / 2520));
@@ -723,7 +728,7 @@ TEST(small_tiles_read_weights_for_each_digit)
     thor.capability = 110;
     thor.processors = 20;
     struct grids g = product_of(TEC_KERNEL_gemm_int8, &thor, &a);
-    REQUIRE(g.n == 2 && is(&g.items[1], "digits_two_small", 60, 1, 1));
+    REQUIRE(g.n == 2 && is(&g.items[1], "int8_many_mma_two_narrow", 60, 1, 1));
     struct tec_grid_time t = time_on("thor", &g.items[1], work);
     CHECK_INT(t.waves, ==, 1);
     CHECK_INT(t.resident, ==, 3);
@@ -740,12 +745,12 @@ TEST(four_bit_weights_come_for_each_digit)
     struct tec_gemm_args a = {.max_rows = 512, .n = 4096, .k = 1024, .digits = 2, .group = 128};
     struct tec_grid_work work = {.rows = 512};
     struct grids g = product_of(TEC_KERNEL_gemm_int4, &h100, &a);
-    REQUIRE(g.n == 2 && is(&g.items[1], "int4_many_128", 4, 32, 1));
+    REQUIRE(g.n == 2 && is(&g.items[1], "int4_many_mma_128", 4, 32, 1));
     struct tec_grid_time t = time_on("h100", &g.items[1], work);
     CHECK(near(t.us, 1.1 + 1.5 + 8 * 1234 * 2 / 1980.0));
     a.group = 256;
     g = product_of(TEC_KERNEL_gemm_int4, &h100, &a);
-    REQUIRE(g.n == 2 && is(&g.items[1], "int4_many_128", 4, 32, 1));
+    REQUIRE(g.n == 2 && is(&g.items[1], "int4_many_mma_128", 4, 32, 1));
     t = time_on("h100", &g.items[1], work);
     double bytes = 2 * (16384 + 8 * 64 * 2) + 128 * 256 * 2;
     CHECK(near(t.us, 1.1 + 1.5 + 4 * bytes * 132 / 5500e3));
@@ -764,7 +769,7 @@ TEST(products_of_bytes_by_warp_groups_follow_one_another)
     struct tec_gemm_args a = {.max_rows = 712, .n = 32768, .k = 2048, .digits = 1};
     struct grids g = product_of(TEC_KERNEL_gemm_int8, &h100, &a);
     struct tec_grid_work work = {.rows = 712};
-    REQUIRE(g.n == 2 && is(&g.items[1], "bytes_one_128", 132, 1, 1));
+    REQUIRE(g.n == 2 && is(&g.items[1], "int8_many_groups_one_128", 132, 1, 1));
     struct tec_grid_time t = time_on("h100", &g.items[1], work);
     CHECK_INT(t.waves, ==, 12);
     CHECK_INT(t.busy, ==, 1536);
@@ -772,17 +777,17 @@ TEST(products_of_bytes_by_warp_groups_follow_one_another)
     CHECK_STR(t.bound, "multiply");
     a = (struct tec_gemm_args){.max_rows = 65, .n = 2048, .k = 1024};
     g = product_of(TEC_KERNEL_gemm_int8, &h100, &a);
-    CHECK(g.n == 2 && is(&g.items[1], "bytes_two_128", 16, 1, 1));
+    CHECK(g.n == 2 && is(&g.items[1], "int8_many_groups_two_128", 16, 1, 1));
     a.k = 512;
     work.rows = 65;
     g = product_of(TEC_KERNEL_gemm_int8, &h100, &a);
-    REQUIRE(g.n == 2 && is(&g.items[1], "bytes_two_64", 32, 1, 1));
+    REQUIRE(g.n == 2 && is(&g.items[1], "int8_many_groups_two_64", 32, 1, 1));
     t = time_on("h100", &g.items[1], work);
     CHECK(near(t.us, 1.1 + 7.6 + 4 * 1590 / 1980.0));
     a = (struct tec_gemm_args){.max_rows = 192, .n = 9088, .k = 2048};
     work.rows = 192;
     g = product_of(TEC_KERNEL_gemm_int8, &h100, &a);
-    REQUIRE(g.n == 2 && is(&g.items[1], "bytes_two_64", 213, 1, 1));
+    REQUIRE(g.n == 2 && is(&g.items[1], "int8_many_groups_two_64", 213, 1, 1));
     t = time_on("h100", &g.items[1], work);
     CHECK_INT(t.waves, ==, 1);
     CHECK(near(t.us, 1.1 + 7.6 + (16 * 1590 + 64 * 45) / 1980.0));
@@ -811,7 +816,7 @@ TEST(a_rotation_behind_products_of_bytes_takes_its_time)
         rope.q = list_y; /* far from x, which is nowhere */
         rope.ldq = n;
         REQUIRE(tec_grids_of_chain(&chain, &h100, keep, &g) && g.n == 2 && plain.n == 2);
-        CHECK_STR(g.items[1].what, "bytes_one_128");
+        CHECK_STR(g.items[1].what, "int8_many_groups_one_128");
         struct tec_grid_time t = time_on("h100", &g.items[1], work);
         CHECK_INT(t.waves, ==, tiles);
         CHECK(near(t.us - time_on("h100", &plain.items[1], work).us, tiles * 14.7));
@@ -826,7 +831,7 @@ TEST(digits_made_by_every_block_take_its_instructions)
     struct tec_cuda_facts none = orin;
     none.terms_size = 0;
     struct grids g = product_of(TEC_KERNEL_gemm_int8, &none, &a);
-    REQUIRE(g.n == 1 && is(&g.items[0], "int8_one_64", 12, 16, 1));
+    REQUIRE(g.n == 1 && is(&g.items[0], "int8_few_mma_one_64", 12, 16, 1));
     struct tec_grid_time t = time_on("orin", &g.items[0], (struct tec_grid_work){.rows = 712});
     CHECK(near(t.us, 2.1 + 6 * (1.5 * 1980 / 1300 + 16 * 2 * 1290.0 * 8 / 4 / 1300)));
 }

@@ -36,7 +36,7 @@ static inline bool chain_groups(const struct tec_cuda_chain *chain, const struct
 static inline bool chain_digits(const struct tec_cuda_chain *chain, const struct tec_cuda_facts *f)
 {
     const struct tec_gemm_args *a = chain->gemm;
-    return chain->int8 && digits_first(a->n, a->k, a->max_rows, a->digits, f);
+    return chain->int8 && int8_is_many(a->n, a->k, a->max_rows, a->digits, f);
 }
 
 /* The most rows of a product that begins with its norm. Where no sums are left, its blocks measure
@@ -159,7 +159,7 @@ static inline bool chain_rope_fits(const struct tec_gemm_args *a, const struct t
 static inline bool chain_rope_fits_bytes(const struct tec_gemm_args *a,
                                          const struct tec_cuda_facts *f)
 {
-    return !f->groups || a->max_rows > 128 || !digits_first(a->n, a->k, a->max_rows, a->digits, f);
+    return !f->groups || a->max_rows > 128 || !int8_is_many(a->n, a->k, a->max_rows, a->digits, f);
 }
 
 static inline bool rope_goes_along(const struct tec_gemm_args *a, const struct tec_rope_args *then)

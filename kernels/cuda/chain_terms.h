@@ -107,11 +107,11 @@ static inline struct chain_handed chain_handed_digits(const struct tec_capture_s
 {
     const struct chain_handed none = {NULL, 0, 0, false, 0, 0};
     const struct tec_gemm_args *a = c->args;
-    struct tec_cuda_digits form = digits_form(a->k, a->digits);
+    struct tec_cuda_digits form = int8_form(a->k, a->digits);
     struct chain_rows made = chain_rows_of(c - 1, f);
     bool norm = c[-1].kernel == TEC_KERNEL_rmsnorm || c[-1].kernel == TEC_KERNEL_layernorm;
     if (!norm || !chain_reads(a, &made) || a->k % TEC_INT8_GROUP != 0 ||
-        !digits_first(a->n, a->k, a->max_rows, a->digits, f) || a->max_rows > digits_part(&form, f))
+        !int8_is_many(a->n, a->k, a->max_rows, a->digits, f) || a->max_rows > int8_part(&form, f))
         return none;
     return (struct chain_handed){a->x, 0, a->k, false, form.digits, a->max_rows};
 }

@@ -18,11 +18,11 @@ enum gemm_tile_id {
 #define MMA_TILE(name, ...) GEMM_##name,
 #define GROUP_TILE(name, ...) GEMM_##name,
 #define TERMS_TILE(name, ...) GEMM_##name,
-#define INT4_TILE(name, ...) GEMM_##name,
-#define INT4_MANY_TILE(name, ...) GEMM_##name,
-#define INT8_TILE(name, ...) GEMM_##name,
-#define DIGITS_TILE(name, ...) GEMM_##name,
-#define BYTES_TILE(name, ...) GEMM_##name,
+#define INT4_FEW_MMA_TILE(name, ...) GEMM_##name,
+#define INT4_MANY_MMA_TILE(name, ...) GEMM_##name,
+#define INT8_FEW_MMA_TILE(name, ...) GEMM_##name,
+#define INT8_MANY_MMA_TILE(name, ...) GEMM_##name,
+#define INT8_MANY_GROUPS_TILE(name, ...) GEMM_##name,
 #define F32_TILE(name, ...) GEMM_##name,
 #include "kernels/cuda/gemm_tiles.def"
     GEMM_TILES
@@ -38,12 +38,12 @@ struct gemm_tile {
     int clocks;            /* of a step (of two terms) of all resident blocks; 0: not known */
 };
 
-/* Rows of a warp of INT4_TILE, and bytes that it shares of them. */
+/* Rows of a warp of INT4_FEW_MMA_TILE, and bytes that it shares of them. */
 enum {
-    int4_four_rows = 4,
-    int4_four_shared = 4 * 3 * (128 / 4 + 4) * 4,
-    int4_eight_rows = 8,
-    int4_eight_shared = 0
+    int4_few_mma_four_rows = 4,
+    int4_few_mma_four_shared = 4 * 3 * (128 / 4 + 4) * 4,
+    int4_few_mma_eight_rows = 8,
+    int4_few_mma_eight_shared = 0
 };
 
 #ifdef __cplusplus
@@ -94,7 +94,7 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      0,                                                                  \
      resident,                                                           \
      clocks},
-#define INT4_TILE(name, x, deep, m, n, stages, registers)                          \
+#define INT4_FEW_MMA_TILE(name, x, deep, m, n, stages, registers)                  \
     {#name,                                                                        \
      0,                                                                            \
      (m)*16,                                                                       \
@@ -108,7 +108,7 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      0,                                                                            \
      0,                                                                            \
      0},
-#define INT4_MANY_TILE(name, n, stages, whole, registers)                                 \
+#define INT4_MANY_MMA_TILE(name, n, stages, whole, registers)                             \
     {                                                                                     \
         #name,     0,                                                                     \
         128,       (n)*16,                                                                \
@@ -116,7 +116,7 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
         256,       (stages) * (8 * (1 + 128 / 8) * 64 + (n)*2 * 4 * 8 * 32 + (n)*16 * 4), \
         registers, 0,                                                                     \
         0,         0},
-#define INT8_TILE(name, digits, deep, across, n, registers, normed)              \
+#define INT8_FEW_MMA_TILE(name, digits, deep, across, n, registers, normed)      \
     {#name,                                                                      \
      digits,                                                                     \
      (across)*16,                                                                \
@@ -129,7 +129,8 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      normed,                                                                     \
      0,                                                                          \
      0},
-#define DIGITS_TILE(name, digits, across, down, n, stages, resident, registers, instructions)    \
+#define INT8_MANY_MMA_TILE(name, digits, across, down, n, stages, resident, registers,           \
+                           instructions)                                                         \
     {#name,                                                                                      \
      digits,                                                                                     \
      (across)*32,                                                                                \
@@ -142,7 +143,7 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      0,                                                                                          \
      0,                                                                                          \
      0},
-#define BYTES_TILE(name, digits, n, stages, resident, clocks, registers)                     \
+#define INT8_MANY_GROUPS_TILE(name, digits, n, stages, resident, clocks, registers)          \
     {                                                                                        \
         #name,                                                                               \
         digits,                                                                              \

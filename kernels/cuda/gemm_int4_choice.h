@@ -11,9 +11,9 @@ static inline struct tec_cuda_digits int4_form(int k, int group, int digits)
 }
 
 /* Rows whose digits there is room for at once, a multiple of the largest tile's; 0: for none. */
-static inline int int4_part_rows(const struct tec_cuda_digits *form, const struct tec_cuda_facts *f)
+static inline int int4_part(const struct tec_cuda_digits *form, const struct tec_cuda_facts *f)
 {
-    int rows = gemm_tiles[GEMM_int4_many_128].rows;
+    int rows = gemm_tiles[GEMM_int4_many_mma_128].rows;
     return tec_cuda_digits_room(f->terms_size, form) / rows * rows;
 }
 
@@ -24,38 +24,39 @@ static inline bool int4_is_many(int rows, bool orders, int k, int group, int dig
                                 const struct tec_cuda_facts *f)
 {
     struct tec_cuda_digits form = int4_form(k, group, digits);
-    return rows > INT4_FEW && !orders && int4_part_rows(&form, f) > 0;
+    return rows > INT4_FEW && !orders && int4_part(&form, f) > 0;
 }
 
 /* The tile of `rows` rows, many, whose digits are there. Two digits join as whole numbers where a
  * group's sum fits 32 bits: of INT4_WHOLE k at most, |x| <= 127 * 257 units, |nibble - zero| <= 16.
  * A large tile takes almost twice as long as a small one, and weights come for twice the rows. */
 enum { INT4_WHOLE = 4096 };
-static inline enum gemm_tile_id int4_many_choose(int n, int rows,
-                                                 const struct tec_cuda_digits *form,
-                                                 const struct tec_cuda_facts *f)
+static inline enum gemm_tile_id int4_many_mma_choose(int n, int rows,
+                                                     const struct tec_cuda_digits *form,
+                                                     const struct tec_cuda_facts *f)
 {
-    int large = gemm_tile_count(GEMM_int4_many_128, rows, n / 16);
-    int small = gemm_tile_count(GEMM_int4_many_64, rows, n / 16);
+    int large = gemm_tile_count(GEMM_int4_many_mma_128, rows, n / 16);
+    int small = gemm_tile_count(GEMM_int4_many_mma_64, rows, n / 16);
     if (form->digits > 2 || form->group > INT4_WHOLE)
-        return GEMM_int4_floats_64;
+        return GEMM_int4_many_mma_64_floats;
     return LARGE_WAVE * ceil_div(large, f->processors) <=
                    SMALL_WAVE * ceil_div(small, f->processors)
-               ? GEMM_int4_many_128
-               : GEMM_int4_many_64;
+               ? GEMM_int4_many_mma_128
+               : GEMM_int4_many_mma_64;
 }
 
 /* Groups of more than INT4_SHORT k take blocks of 8 rows at most. Tiles are wide where that leaves
  * no processor idle: what is made of x is for more columns. */
 enum { INT4_SHORT = 128 };
-static inline enum gemm_tile_id int4_choose(int n, int rows, int k, int group,
-                                            const struct tec_cuda_facts *f)
+static inline enum gemm_tile_id int4_few_mma_choose(int n, int rows, int k, int group,
+                                                    const struct tec_cuda_facts *f)
 {
     bool longer = group > INT4_SHORT && k > INT4_SHORT;
     int i = rows <= 4 ? 0 : rows <= 8 || longer ? 1 : 2;
-    static const enum gemm_tile_id wide[] = {GEMM_int4_wide_4, GEMM_int4_wide_8, GEMM_int4_wide_16},
-                                   narrow[] = {GEMM_int4_rows_4, GEMM_int4_rows_8,
-                                               GEMM_int4_rows_16};
+    static const enum gemm_tile_id wide[] = {GEMM_int4_few_mma_4_wide, GEMM_int4_few_mma_8_wide,
+                                             GEMM_int4_few_mma_16_wide},
+                                   narrow[] = {GEMM_int4_few_mma_4, GEMM_int4_few_mma_8,
+                                               GEMM_int4_few_mma_16};
     return gemm_tile_count(wide[i], rows, n / 16) >= f->processors ? wide[i] : narrow[i];
 }
 

@@ -61,7 +61,7 @@ static bool start_int8_gated(const struct tec_gemm_args *a, const struct tec_nor
 {
     struct store_gated store = {{}, *then, silu};
     return gated_goes_along(a, then) &&
-           start_bytes<true>(a, norm, pair_finish<store_gated>{*a, store}, launch);
+           start_int8<true>(a, norm, pair_finish<store_gated>{*a, store}, launch);
 }
 
 bool tec_cuda_int8_then_gelu_mul(const struct tec_gemm_args *a, const struct tec_norm_args *norm,

@@ -51,7 +51,7 @@ static bool start_int8_gelu(const struct tec_gemm_args *a, const struct tec_norm
 {
     struct store_gelu store = {{}, *then, erf};
     return gelu_goes_along(a, norm, then) &&
-           start_bytes<false>(a, NULL, single_finish<store_gelu>{*a, store}, launch);
+           start_int8<false>(a, NULL, single_finish<store_gelu>{*a, store}, launch);
 }
 
 bool tec_cuda_int8_then_gelu(const struct tec_gemm_args *a, const struct tec_norm_args *norm,

@@ -125,7 +125,7 @@ bool tec_cuda_int8_then_rope_f32(const struct tec_gemm_args *a, const struct tec
                                  const struct tec_rope_args *then, struct tec_cuda_launch *launch)
 {
     return heads_go_along(a, norm, then) &&
-           start_bytes<false>(a, NULL, single_finish<store_heads>{*a, {{}, *then}}, launch);
+           start_int8<false>(a, NULL, single_finish<store_heads>{*a, {{}, *then}}, launch);
 }
 
 bool tec_cuda_int8_then_rope_bf16(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
@@ -133,5 +133,5 @@ bool tec_cuda_int8_then_rope_bf16(const struct tec_gemm_args *a, const struct te
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
     return rope_goes_along(a, then) && chain_rope_fits_bytes(a, &facts) &&
-           start_bytes<true>(a, norm, pair_finish<store_rotated>{*a, {{}, *then}}, launch);
+           start_int8<true>(a, norm, pair_finish<store_rotated>{*a, {{}, *then}}, launch);
 }

@@ -92,8 +92,9 @@ static bool is_few(enum gemm_tile_id id)
 /* Instructions of a warp in a step of a product of digits; 0: it is another one. */
 static int digits_instructions(enum gemm_tile_id id)
 {
-#define DIGITS_TILE(name, digits, across, down, n, stages, resident, registers, instructions) \
-    if (id == GEMM_##name)                                                                    \
+#define INT8_MANY_MMA_TILE(name, digits, across, down, n, stages, resident, registers, \
+                           instructions)                                               \
+    if (id == GEMM_##name)                                                             \
         return instructions;
 #include "kernels/cuda/gemm_tiles.def"
     return 0;
@@ -125,11 +126,11 @@ static int steps_of(const struct start *s)
 }
 
 /* Times that a warp of such a tile reads the weights of a step: with registers for several blocks,
- * for each digit anew (gemm_digits.cuh). */
+ * for each digit anew (gemm_int8_many_mma.cuh). */
 static int digits_reads(enum gemm_tile_id id)
 {
-#define DIGITS_TILE(name, digits, across, down, n, stages, resident, ...) \
-    if (id == GEMM_##name)                                                \
+#define INT8_MANY_MMA_TILE(name, digits, across, down, n, stages, resident, ...) \
+    if (id == GEMM_##name)                                                       \
         return (resident) > 1 ? (digits) : 1;
 #include "kernels/cuda/gemm_tiles.def"
     return 0;
@@ -211,11 +212,11 @@ static double int4_instructions(const struct start *s, int group)
     const struct gemm_tile *t = tile_of(s);
     int across = t->columns / 16;
     double digits = s->grid->terms, panels = across, rows = live_rows(s);
-    if (s->grid->choice.tile == GEMM_int4_many_128)
+    if (s->grid->choice.tile == GEMM_int4_many_mma_128)
         return digits * (130 * stages + 78 * steps) + 65 + 285;
-    if (s->grid->choice.tile == GEMM_int4_many_64)
+    if (s->grid->choice.tile == GEMM_int4_many_mma_64)
         return digits * (125 * stages + 66 * steps) + 33 + 155;
-    if (s->grid->choice.tile == GEMM_int4_floats_64)
+    if (s->grid->choice.tile == GEMM_int4_many_mma_64_floats)
         return digits * (125 * stages + 66 * steps + 100) + 155;
     double x = t->rows == 4 ? 55 * rows + 4 * steps : (60 + 45 * steps) * row_groups(s);
     return 145 + 15 * panels + x + row_groups(s) * panels * (22 + 18 * steps);
@@ -231,7 +232,7 @@ static double one_int4(const struct start *s, int beside)
     const struct gemm_tile *t = tile_of(s);
     const struct tec_gemm_args *a = s->grid->args;
     int group = a->group < a->k ? a->group : a->k, deep = t->k / INT4_SHORT;
-    bool many = s->grid->choice.tile >= GEMM_int4_many_128;
+    bool many = s->grid->choice.tile >= GEMM_int4_many_mma_128;
     double k = (double)deep * group, x = many ? s->grid->terms : 4.0;
     double rows = larger(t->rows, LEAST_ROWS);
     double flop = 2.0 * t->columns * rows * k * s->grid->terms * beside;
@@ -256,16 +257,17 @@ static double one_chains(const struct start *s, int beside)
 
 static bool is_bytes(enum gemm_tile_id id)
 {
-#define BYTES_TILE(name, ...) id == GEMM_##name ||
+#define INT8_MANY_GROUPS_TILE(name, ...) id == GEMM_##name ||
     return
 #include "kernels/cuda/gemm_tiles.def"
         false;
 }
 
 /* Bytes by warp groups: tiles of a multiprocessor follow one another, or share it, where one that
- * is alone takes as long as those that share (as bytes_cost counts). What surrounds them is that of
- * terms; between two of them the sums of one are stored. A rotation behind them takes as long each
- * time as one behind terms does in a wave: an assumption, as if nothing were multiplied meanwhile.
+ * is alone takes as long as those that share (as int8_many_groups_cost counts). What surrounds them
+ * is that of terms; between two of them the sums of one are stored. A rotation behind them takes as
+ * long each time as one behind terms does in a wave: an assumption, as if nothing were multiplied
+ * meanwhile.
  */
 static double bytes_us(struct start *s)
 {
@@ -275,7 +277,7 @@ static double bytes_us(struct start *s)
     s->time.busy = gemm_tile_count(s->grid->choice.tile, (int)s->work->rows, a->n / 16);
     int64_t each = (s->time.busy + processors - 1) / processors;
     double step = (double)t->clocks / s->chip->mhz;
-    double stored = (double)t->rows * BYTES_FINISH / s->chip->mhz;
+    double stored = (double)t->rows * INT8_MANY_GROUPS_FINISH / s->chip->mhz;
     s->time.waves = (int)((s->time.busy + held - 1) / held);
     double rope = s->grid->then == TEC_CUDA_THEN_rope_bf16 ? TERMS_ROPE * s->time.waves : 0.0;
     return (TERMS_WAVE + rope) * s->slower + s->time.waves * step * steps_of(s) +

@@ -35,7 +35,7 @@ static void print_kernel(const struct tec_modelled_kernel *k, FILE *out)
     const struct tec_grid *g = &k->grid;
     char grid[40];
     snprintf(grid, sizeof grid, "%ux%ux%u", g->blocks[0], g->blocks[1], g->blocks[2]);
-    fprintf(out, "  %-9s %-18s %-15s %-16s %6lld %14s %4d %5d %9.2f %9.3f  %-8s modelled\n",
+    fprintf(out, "  %-9s %-18s %-15s %-24s %6lld %14s %4d %5d %9.2f %9.3f  %-8s modelled\n",
             tec_stage_names[k->stage], k->label, tec_kernel_infos[g->kernel].name,
             g->what ? g->what : "", (long long)k->calls, grid, k->time.resident, k->time.waves,
             k->us / (double)k->calls, k->us / 1e3, k->time.bound);
@@ -64,7 +64,7 @@ enum tec_status tec_modelled_print(const struct tec_roofline *r, bool kernels,
             TEC_TRY(tec_modelled_make(&m, r, &r->plan->parts[i], r->peaks[p], arena, err));
             print_part(&m, out);
             if (kernels && m.n)
-                fprintf(out, "  %-9s %-18s %-15s %-16s %6s %14s %4s %5s %9s %9s  %s\n", "stage",
+                fprintf(out, "  %-9s %-18s %-15s %-24s %6s %14s %4s %5s %9s %9s  %s\n", "stage",
                         "label", "kernel", "tile", "calls", "grid", "held", "waves", "us each",
                         "ms", "bound by");
             for (int k = 0; kernels && k < m.n; k++)

@@ -1,5 +1,5 @@
-/* gemm_int4_rows.cuh - rows of x as signed digits for mma_s8, made by the warp that multiplies
- * them.
+/* gemm_int4_few_mma_rows.cuh - rows of x as signed digits for mma_s8, made by the warp that
+ * multiplies them.
  *
  * x is taken as whole numbers of a unit for each row and group, 2 or 3 signed digits of 8 bits
  * (kernels/int4.h). The unit is a power of two, so that to multiply by it is to divide by its
@@ -8,11 +8,11 @@
  * multiplies. */
 #pragma once
 
-#include "kernels/cuda/gemm_int4_tiles.cuh"
+#include "kernels/cuda/gemm_int4_weights.cuh"
 
 /* Of a row's group, whose largest |x| has these bits: the unit, NaN if some x is not finite, and
  * its reciprocal. */
-static __device__ __forceinline__ float int4_unit(unsigned largest, int digits, float *per)
+static __device__ __forceinline__ float int4_few_mma_unit(unsigned largest, int digits, float *per)
 {
     int finer = tec_int4_finer(largest, digits);
     *per = __uint_as_float((unsigned)(127 + finer) << 23);
@@ -22,7 +22,8 @@ static __device__ __forceinline__ float int4_unit(unsigned largest, int digits, 
 /* round(x * per) with 128 added to each digit, digits being bytes from the lowest on. Two of them
  * are below 2^15: added to 2^23 + 2^22 the product is rounded, to the same as by itself since that
  * sum is even, and stands in the lowest bits. x * per is exact, or so small that it rounds to 0. */
-template <int DIGITS> static __device__ __forceinline__ unsigned int4_raised(float x, float per)
+template <int DIGITS>
+static __device__ __forceinline__ unsigned int4_few_mma_raised(float x, float per)
 {
     if (DIGITS == 2)
         return __float_as_uint(fmaf(x, per, 12582912.0F + 32896.0F));
@@ -31,15 +32,15 @@ template <int DIGITS> static __device__ __forceinline__ unsigned int4_raised(flo
 
 /* The digits of eight k as operands, the highest first. What is not finite becomes any. */
 template <int DIGITS>
-static __device__ __forceinline__ void int4_digits(unsigned (&b)[DIGITS][2],
-                                                   const float (&x)[TEC_INT4_DEEP], float per)
+static __device__ __forceinline__ void
+int4_few_mma_digits(unsigned (&b)[DIGITS][2], const float (&x)[TEC_INT4_DEEP], float per)
 {
     TEC_UNROLL
     for (int odd = 0; odd < 2; odd++) {
         unsigned q[4];
         TEC_UNROLL
         for (int i = 0; i < 4; i++)
-            q[i] = int4_raised<DIGITS>(x[2 * i + odd], per);
+            q[i] = int4_few_mma_raised<DIGITS>(x[2 * i + odd], per);
         unsigned one = __byte_perm(q[0], q[1], 0x5140), two = __byte_perm(q[2], q[3], 0x5140);
         b[DIGITS - 1][odd] = __byte_perm(one, two, 0x5410) ^ 0x80808080U;
         b[DIGITS - 2][odd] = __byte_perm(one, two, 0x7632) ^ 0x80808080U;
@@ -51,7 +52,7 @@ static __device__ __forceinline__ void int4_digits(unsigned (&b)[DIGITS][2],
 }
 
 /* The rows of a launch, and the order of their k or NULL. */
-struct int4_rows {
+struct int4_few_mma_rows {
     const float *x;
     const int *order;
     int ldx, first, live;
@@ -72,13 +73,13 @@ struct int4_rows {
     }
 };
 
-static __device__ __forceinline__ unsigned int4_larger(unsigned most, float x)
+static __device__ __forceinline__ unsigned int4_few_mma_larger(unsigned most, float x)
 {
     return max(most, __float_as_uint(x) & 0x7fffffffU);
 }
 
 /* Eight rows in INT4_K k: of each 32 a lane has the eight from lane % 4 * 8 on, of row lane / 4. */
-struct int4_eight {
+struct int4_few_mma_eight {
     enum : int { ROWS = 8, SHARED = 0 };
     float v[INT4_STEPS][TEC_INT4_DEEP], per;
     unsigned most; /* the bits of the largest |x| of the group so far */
@@ -88,7 +89,8 @@ struct int4_eight {
         most = 0;
     }
     /* From row `first` and column k on, `depth` of these; zeros beyond. */
-    __device__ __forceinline__ void load(const struct int4_rows &rows, int first, int k, int depth)
+    __device__ __forceinline__ void load(const struct int4_few_mma_rows &rows, int first, int k,
+                                         int depth)
     {
         int r = first + (int)threadIdx.x % WARP / 4, in = (int)threadIdx.x % 4 * TEC_INT4_DEEP;
         float4 four[INT4_STEPS][2] = {};
@@ -121,7 +123,7 @@ struct int4_eight {
     {
         TEC_UNROLL
         for (int i = 0; i < INT4_K / 4; i++)
-            most = int4_larger(most, v[i / 8][i % 8]);
+            most = int4_few_mma_larger(most, v[i / 8][i % 8]);
     }
     /* All of the group has been looked at: the units of a lane's two rows of sums. */
     template <int DIGITS> __device__ __forceinline__ void units(float (&unit)[2])
@@ -129,7 +131,7 @@ struct int4_eight {
         int lane = (int)threadIdx.x % WARP;
         most = max(most, __shfl_xor_sync(ALL_LANES, most, 1));
         most = max(most, __shfl_xor_sync(ALL_LANES, most, 2));
-        float mine = int4_unit(most, DIGITS, &per);
+        float mine = int4_few_mma_unit(most, DIGITS, &per);
         unit[0] = __shfl_sync(ALL_LANES, mine, lane % 4 * 8);
         unit[1] = __shfl_sync(ALL_LANES, mine, lane % 4 * 8 + 4);
     }
@@ -139,12 +141,12 @@ struct int4_eight {
     template <int DIGITS>
     __device__ __forceinline__ void operand(unsigned (&b)[DIGITS][2], const unsigned *, int s) const
     {
-        int4_digits<DIGITS>(b, v[s], per);
+        int4_few_mma_digits<DIGITS>(b, v[s], per);
     }
 };
 
 /* Four rows in INT4_K k: a lane has the four from lane * 4 on, of each. */
-struct int4_four {
+struct int4_few_mma_four {
     enum : int {
         ROWS = 4,
         LD = INT4_K / 4 + 4, /* words of a digit of a row */
@@ -160,7 +162,8 @@ struct int4_four {
         for (int r = 0; r < ROWS; r++)
             most[r] = 0;
     }
-    __device__ __forceinline__ void load(const struct int4_rows &rows, int first, int k, int depth)
+    __device__ __forceinline__ void load(const struct int4_few_mma_rows &rows, int first, int k,
+                                         int depth)
     {
         int in = (int)threadIdx.x % WARP * 4;
         live = rows.live - first;
@@ -176,7 +179,7 @@ struct int4_four {
     {
         TEC_UNROLL
         for (int i = 0; i < ROWS * 4; i++)
-            most[i / 4] = int4_larger(most[i / 4], v[i / 4][i % 4]);
+            most[i / 4] = int4_few_mma_larger(most[i / 4], v[i / 4][i % 4]);
     }
     template <int DIGITS> __device__ __forceinline__ void units(float (&unit)[2])
     {
@@ -188,7 +191,7 @@ struct int4_four {
             TEC_UNROLL
             for (int other = WARP / 2; other; other /= 2)
                 most[r] = max(most[r], __shfl_xor_sync(ALL_LANES, most[r], other));
-            float mine = int4_unit(most[r], DIGITS, &per[r]);
+            float mine = int4_few_mma_unit(most[r], DIGITS, &per[r]);
             if (t == r / 2)
                 unit[r % 2] = mine;
         }
@@ -206,7 +209,7 @@ struct int4_four {
             unsigned q[4];
             TEC_UNROLL
             for (int i = 0; i < 4; i++)
-                q[i] = int4_raised<DIGITS>(v[r][i], per[r]);
+                q[i] = int4_few_mma_raised<DIGITS>(v[r][i], per[r]);
             TEC_UNROLL
             for (int pair = 0; pair < (DIGITS + 1) / 2; pair++) { /* of digits, from the lowest */
                 unsigned taken = pair ? 0x0062U : 0x5140U;

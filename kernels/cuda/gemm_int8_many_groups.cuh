@@ -1,6 +1,6 @@
-/* gemm_int8_groups.cuh - many rows of 8-bit weights (kernels/int8.h) by warp groups (sm_90a): the
- * digits of x lie ready in device memory (row_digits_room.h), so that weights, digits and units
- * come by bulk copies alone.
+/* gemm_int8_many_groups.cuh - products with 8-bit weights (kernels/int8.h) of many rows by warp
+ * groups (sm_90a): the bytes of the CPU. The digits of x lie ready in device memory
+ * (row_digits_room.h), so that weights, digits and units come by bulk copies alone.
  *
  * A tile is 128 columns and 8 N rows. Two groups of four warps multiply: one has the upper halves
  * of the eight panels, the other the lower halves, each with all rows of the tile. One warp more
@@ -24,7 +24,7 @@
 #include "kernels/cuda/row_digits.cuh"
 #include "kernels/int8.h"
 
-template <int DIGITS_, int N_, int STAGES_, int RESIDENT_> struct bytes_shape {
+template <int DIGITS_, int N_, int STAGES_, int RESIDENT_> struct int8_many_groups_shape {
     enum : bool {
         AHEAD = RESIDENT_ == 1 /* weights are read a group ahead: there are registers for it */
     };
@@ -78,17 +78,18 @@ struct product_turns {
 };
 
 /* The rows of a launch whose digits are there: from `base` on, so many. */
-struct bytes_work {
+struct int8_many_groups_work {
     const unsigned char *digits;
     int base, count;
 };
 
 /* A tile: which of the rows, which of the columns. Tiles of the same columns follow one another, so
  * that blocks that run together share weights. */
-struct bytes_place {
+struct int8_many_groups_place {
     int down, across;
 };
-static __device__ __forceinline__ struct bytes_place bytes_place_of(int tile, int down)
+static __device__ __forceinline__ struct int8_many_groups_place int8_many_groups_place_of(int tile,
+                                                                                          int down)
 {
     return {tile % down, tile / down};
 }
@@ -97,14 +98,14 @@ static __device__ __forceinline__ struct bytes_place bytes_place_of(int tile, in
  * rows, and for the units of each. What there is not (panels beyond n, rows beyond the last block)
  * does not come, and nobody looks at its sums; nor do k beyond those of weights, whose digits are
  * zeros. */
-template <class S> struct bytes_copier {
+template <class S> struct int8_many_groups_copier {
     enum : int { DIGIT_LANE = S::PANELS, UNIT_LANE = DIGIT_LANE + S::BLOCKS * S::STEPS };
     const struct terms_stages<S> &stages;
     const unsigned char *from; /* of this lane, in the first group; NULL: it has nothing to copy */
     int to, bytes, far;        /* in a stage; of a group; from one group to the next */
     int lane, all, panels, lines;
 
-    __device__ __forceinline__ bytes_copier(const struct terms_stages<S> &stages_, int k)
+    __device__ __forceinline__ int8_many_groups_copier(const struct terms_stages<S> &stages_, int k)
         : stages(stages_), from(NULL), to(0), bytes(0), far(0), lane((int)threadIdx.x % WARP),
           all(0), panels(0), lines((int)tec_int8_panel(k) - TEC_INT8_LINE)
     {
@@ -141,7 +142,8 @@ template <class S> struct bytes_copier {
     }
     template <class Finish>
     __device__ __forceinline__ void aim(const tec_gemm_args &a, const Finish &finish,
-                                        const struct bytes_work &work, struct bytes_place place)
+                                        const struct int8_many_groups_work &work,
+                                        struct int8_many_groups_place place)
     {
         from = NULL;
         bytes = 0;
@@ -193,8 +195,8 @@ static __device__ __forceinline__ void load_weights(unsigned (&w)[S::STEPS][4],
 
 /* The products of one digit, begun. */
 template <class S, bool FRESH>
-static __device__ __forceinline__ void begin_bytes(int (&c)[S::N][4], unsigned (&w)[S::STEPS][4],
-                                                   const unsigned char *stage, int digit)
+static __device__ __forceinline__ void begin_products(int (&c)[S::N][4], unsigned (&w)[S::STEPS][4],
+                                                      const unsigned char *stage, int digit)
 {
     products_hold(c);
     products_hold(w);
@@ -218,7 +220,7 @@ static __device__ __forceinline__ void sum_digits(int (&c)[S::N][4], unsigned (&
                                                   const struct product_turns &turns, int step)
 {
     turns.wait(step * S::DIGITS);
-    begin_bytes<S, true>(c, w, stage, 0);
+    begin_products<S, true>(c, w, stage, 0);
     turns.give();
     products_wait<0>();
     products_hold(c);
@@ -228,7 +230,7 @@ static __device__ __forceinline__ void sum_digits(int (&c)[S::N][4], unsigned (&
         for (int i = 0; i < S::N * 4; i++)
             c[i / 4][i % 4] *= 256;
         turns.wait(step * S::DIGITS + 1);
-        begin_bytes<S, false>(c, w, stage, 1);
+        begin_products<S, false>(c, w, stage, 1);
         turns.give();
         products_wait<0>();
         products_hold(c);
@@ -286,16 +288,16 @@ sum_groups(float (&chain)[S::N][4], const struct terms_stages<S> &stages,
 }
 
 /* Live rows, and those that take the second gate. */
-static __device__ __forceinline__ struct rows bytes_rows(const struct tec_gemm_args &a)
+static __device__ __forceinline__ struct rows int8_many_groups_rows(const struct tec_gemm_args &a)
 {
     return {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
 }
 
 /* What becomes of a thread's chains. Counts are read anew: kept, they would take registers. */
 template <class S, class Finish>
-static __device__ __forceinline__ void finish_bytes(const float (&chain)[S::N][4],
-                                                    const struct tec_gemm_args &a,
-                                                    const Finish &finish, int first, int across)
+static __device__ __forceinline__ void finish_tile(const float (&chain)[S::N][4],
+                                                   const struct tec_gemm_args &a,
+                                                   const Finish &finish, int first, int across)
 {
     int warp = (int)threadIdx.x / WARP, half = warp / 4, taken[2];
     float scale[2];
@@ -307,21 +309,22 @@ static __device__ __forceinline__ void finish_bytes(const float (&chain)[S::N][4
         int column = half * 8 + (int)threadIdx.x % WARP / 4;
         scale[i] = taken[i] < a.n / 16 ? reinterpret_cast<const float *>(panel)[column] : 0.0F;
     }
-    finish.template half<2, S::N>(half, taken, first, bytes_rows(a), [&](int i, int j, int e) {
-        return __fmul_rn(chain[j][i * 2 + e], scale[i]);
-    });
+    finish.template half<2, S::N>(
+        half, taken, first, int8_many_groups_rows(a),
+        [&](int i, int j, int e) { return __fmul_rn(chain[j][i * 2 + e], scale[i]); });
 }
 
 /* All that a block's tiles read. */
 template <class S, class Finish>
 static __device__ __forceinline__ void
-bring_tiles(const struct tec_gemm_args &a, const Finish &finish, const struct bytes_work &work,
-            const struct terms_stages<S> &stages, int down, int tiles)
+bring_tiles(const struct tec_gemm_args &a, const Finish &finish,
+            const struct int8_many_groups_work &work, const struct terms_stages<S> &stages,
+            int down, int tiles)
 {
-    struct bytes_copier<S> copier(stages, a.k);
+    struct int8_many_groups_copier<S> copier(stages, a.k);
     int groups = ceil_div(a.k, (int)TEC_INT8_GROUP), step = 0;
     for (int tile = (int)blockIdx.x; tile < tiles; tile += (int)gridDim.x) {
-        copier.aim(a, finish, work, bytes_place_of(tile, down));
+        copier.aim(a, finish, work, int8_many_groups_place_of(tile, down));
         for (int group = 0; group < groups; group++, step++) {
             stages.wait_used(step);
             copier.bring(step, group);
@@ -336,15 +339,16 @@ static __device__ __forceinline__ int again(const int *p)
 }
 
 /* The tile of a step of this block: the only thing that is kept from one to the next. */
-static __device__ __forceinline__ int bytes_tile(int k, int step)
+static __device__ __forceinline__ int tile_of_step(int k, int step)
 {
     return (int)blockIdx.x + step / ceil_div(k, TEC_INT8_GROUP) * (int)gridDim.x;
 }
 
 /* A block's tiles. */
 template <class S, class Finish>
-static __device__ __forceinline__ void
-multiply_bytes(const struct tec_gemm_args &a, const Finish &finish, const struct bytes_work &work)
+static __device__ __forceinline__ void multiply_tiles(const struct tec_gemm_args &a,
+                                                      const Finish &finish,
+                                                      const struct int8_many_groups_work &work)
 {
     TEC_SHARED(unsigned char, shared);
     struct terms_stages<S> stages = {
@@ -360,7 +364,8 @@ multiply_bytes(const struct tec_gemm_args &a, const Finish &finish, const struct
     release_next();
     int *left = reinterpret_cast<int *>(shared + S::LEFT_AT);
     if (threadIdx.x == 0) {
-        left[0] = ceil_div(min(bytes_rows(a).live - work.base, work.count), (int)S::ROWS);
+        left[0] =
+            ceil_div(min(int8_many_groups_rows(a).live - work.base, work.count), (int)S::ROWS);
         left[1] = max(left[0], 0) * ceil_div(finish.places(), (int)S::PANELS);
     }
     __syncthreads();
@@ -368,18 +373,19 @@ multiply_bytes(const struct tec_gemm_args &a, const Finish &finish, const struct
         bring_tiles<S>(a, finish, work, stages, left[0], left[1]);
         return;
     }
-    for (int step = 0; bytes_tile(a.k, step) < again(left + 1);) {
+    for (int step = 0; tile_of_step(a.k, step) < again(left + 1);) {
         float chain[S::N][4];
         step = sum_groups<S>(chain, stages, turns, step, step + ceil_div(a.k, TEC_INT8_GROUP));
-        struct bytes_place place = bytes_place_of(bytes_tile(a.k, step - 1), again(left));
-        finish_bytes<S>(chain, a, finish, work.base + place.down * S::ROWS, place.across);
+        struct int8_many_groups_place place =
+            int8_many_groups_place_of(tile_of_step(a.k, step - 1), again(left));
+        finish_tile<S>(chain, a, finish, work.base + place.down * S::ROWS, place.across);
         if (S::RESIDENT > 1) /* a block for each tile: the other one multiplies meanwhile */
             return;
     }
 }
 
-#define BYTES_TILE(name, digits, n, stages, resident, ...)                   \
-    typedef bytes_shape<digits, n, stages, resident> name;                   \
+#define INT8_MANY_GROUPS_TILE(name, digits, n, stages, resident, ...)        \
+    typedef int8_many_groups_shape<digits, n, stages, resident> name;        \
     static_assert((int)name::SHARED == gemm_tiles[GEMM_##name].shared &&     \
                       (int)name::THREADS == gemm_tiles[GEMM_##name].threads, \
                   "gemm_choice.h counts with the same");
@@ -388,39 +394,43 @@ multiply_bytes(const struct tec_gemm_args &a, const Finish &finish, const struct
 /* Code for other devices has no such instructions, and is never started. */
 template <class S, class Finish>
 static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
-    gemm_int8_groups_kernel(struct tec_gemm_args a, Finish finish, struct bytes_work work)
+    gemm_int8_many_groups_kernel(struct tec_gemm_args a, Finish finish,
+                                 struct int8_many_groups_work work)
 {
 #if TEC_WARP_GROUPS
-    multiply_bytes<S, Finish>(a, finish, work);
+    multiply_tiles<S, Finish>(a, finish, work);
 #endif
 }
 
 /* Start one part of the rows, whose digits are at `at`. */
 template <class Finish>
-static void bytes_start(const struct tec_gemm_args *a, const Finish &finish, int base, int count,
-                        const unsigned char *at, struct tec_cuda_launch *launch)
+static void int8_many_groups_start(const struct tec_gemm_args *a, const Finish &finish, int base,
+                                   int count, const unsigned char *at,
+                                   struct tec_cuda_launch *launch)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
-    struct bytes_work work = {at, base, count};
-    enum gemm_tile_id tile = bytes_choose(finish.places(), count, a->k, a->digits, &facts);
-    dim3 blocks((unsigned)bytes_blocks(tile, finish.places(), count, launch->processors));
-#define BYTES_TILE(name, ...)                                                                      \
-    if (tile == GEMM_##name)                                                                       \
-        tec_cuda_start(launch, gemm_int8_groups_kernel<name, Finish>, blocks, dim3(name::THREADS), \
-                       name::SHARED, *a, finish, work);
+    struct int8_many_groups_work work = {at, base, count};
+    enum gemm_tile_id tile =
+        int8_many_groups_choose(finish.places(), count, a->k, a->digits, &facts);
+    dim3 blocks(
+        (unsigned)int8_many_groups_blocks(tile, finish.places(), count, launch->processors));
+#define INT8_MANY_GROUPS_TILE(name, ...)                                           \
+    if (tile == GEMM_##name)                                                       \
+        tec_cuda_start(launch, gemm_int8_many_groups_kernel<name, Finish>, blocks, \
+                       dim3(name::THREADS), name::SHARED, *a, finish, work);
 #include "kernels/cuda/gemm_tiles.def"
 }
 
-/* Start a product of many rows (digits_part), as many at a time as there is room for; all where
+/* Start a product of many rows (int8_part), as many at a time as there is room for; all where
  * their digits are ready. */
 template <class Finish>
-static void bytes_start_all(const struct tec_gemm_args *a, const Finish &finish,
-                            struct tec_cuda_launch *launch)
+static void int8_many_groups_start_all(const struct tec_gemm_args *a, const Finish &finish,
+                                       struct tec_cuda_launch *launch)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
-    struct tec_cuda_digits form = digits_form(a->k, a->digits);
-    each_part_of_digits(a, &form, NULL, digits_part(&form, &facts), launch,
+    struct tec_cuda_digits form = int8_form(a->k, a->digits);
+    each_part_of_digits(a, &form, NULL, int8_part(&form, &facts), launch,
                         [&](int base, int count, const unsigned char *at) {
-                            bytes_start(a, finish, base, count, at, launch);
+                            int8_many_groups_start(a, finish, base, count, at, launch);
                         });
 }

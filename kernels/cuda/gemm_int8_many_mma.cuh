@@ -1,5 +1,5 @@
-/* gemm_digits.cuh - products of 8-bit weights (kernels/int8.h) with many rows, whose digits lie
- * ready in device memory (row_digits.h): the bytes of the CPU.
+/* gemm_int8_many_mma.cuh - products with 8-bit weights (kernels/int8.h) of many rows, whose digits
+ * lie ready in device memory (row_digits.h): the bytes of the CPU.
  *
  * A step is a group of k: its weights, as they are stored, its digits and its units come by
  * cp.async alone, and a warp multiplies two panels by N groups of 8 rows. It reads the weights of
@@ -13,12 +13,12 @@
 #include "kernels/cuda/gemm_int8_choice.h"
 #include "kernels/cuda/row_digits.cuh"
 
-enum { DIGITS_ZERO = 0x4b400000 }; /* the bits of 1.5 * 2^23 */
+enum { INT8_MANY_MMA_ZERO = 0x4b400000 }; /* the bits of 1.5 * 2^23 */
 
 /* Digits of x; warps across panels and along rows; groups of 8 rows of a warp; steps on their way;
  * blocks that registers are for. */
 template <int EACH_, int ACROSS_, int DOWN_, int N_, int STAGES_, int RESIDENT_>
-struct digits_shape {
+struct int8_many_mma_shape {
     enum : int {
         EACH = EACH_,
         ACROSS = ACROSS_,
@@ -50,7 +50,7 @@ struct digits_shape {
 };
 
 /* Digits of a part of the rows; the first of them is row `base`. */
-struct digits_in {
+struct int8_many_mma_in {
     const unsigned char *at;
     const float *units;
     int base;
@@ -58,7 +58,7 @@ struct digits_in {
 
 /* What a thread copies of each group: a panel's lines, of which the halves stand the other way
  * round in every second pair, or lanes that read them would meet bank conflicts; digits; units. */
-template <class S> struct digits_copier {
+template <class S> struct int8_many_mma_copier {
     enum : int {
         PIECES = S::ROWS / DIGITS_ROWS,
         CHUNKS = S::TOGETHER / 16,
@@ -72,8 +72,9 @@ template <class S> struct digits_copier {
     size_t apart; /* bytes from DIGITS_ROWS rows to the next */
     int left;     /* k of this thread's panel from its line on */
 
-    __device__ __forceinline__ digits_copier(unsigned char *shared_, const tec_gemm_args &a,
-                                             int panel, const struct digits_in &in, int row)
+    __device__ __forceinline__ int8_many_mma_copier(unsigned char *shared_, const tec_gemm_args &a,
+                                                    int panel, const struct int8_many_mma_in &in,
+                                                    int row)
         : shared(shared_)
     {
         int t = (int)threadIdx.x, lane = t % WARP;
@@ -116,8 +117,8 @@ template <class S> struct digits_copier {
 };
 
 /* A lane's operand of a panel in 32 k, from its place in the first: see copier. */
-static __device__ __forceinline__ void digits_weights(unsigned (&w)[4], const unsigned char *panel,
-                                                      int at)
+static __device__ __forceinline__ void int8_many_mma_weights(unsigned (&w)[4],
+                                                             const unsigned char *panel, int at)
 {
     TEC_UNROLL
     for (int e = 0; e < 4; e++)
@@ -126,8 +127,8 @@ static __device__ __forceinline__ void digits_weights(unsigned (&w)[4], const un
 
 /* The whole sums of a warp in a group, as they are joined: of one digit the bits of floats. */
 template <class S>
-static __device__ __forceinline__ void digits_multiply(int (&c)[S::M][S::N][4],
-                                                       const unsigned char *stage)
+static __device__ __forceinline__ void int8_many_mma_multiply(int (&c)[S::M][S::N][4],
+                                                              const unsigned char *stage)
 {
     int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
     int across = warp % S::ACROSS, eights = warp / S::ACROSS * S::N, t = lane % 4;
@@ -145,7 +146,7 @@ static __device__ __forceinline__ void digits_multiply(int (&c)[S::M][S::N][4],
         for (int s = 0; s < S::STEPS; s++) {
             TEC_UNROLL
             for (int i = 0; (d == 0 || S::ROLLED) && i < S::M; i++)
-                digits_weights(w[s][i], panel + i * S::PIECE + s * S::STEP, at);
+                int8_many_mma_weights(w[s][i], panel + i * S::PIECE + s * S::STEP, at);
             TEC_UNROLL
             for (int j = 0; j < S::N; j += 2) {
                 unsigned of_x[4]; /* of 8 rows, then of the next 8 */
@@ -154,7 +155,7 @@ static __device__ __forceinline__ void digits_multiply(int (&c)[S::M][S::N][4],
                 for (int i = 0; i < S::M * 2; i++) {
                     int(&sum)[4] = c[i % S::M][j + i / S::M];
                     if (!S::ROLLED && d == 0 && s == 0)
-                        mma_s8_from(sum, S::EACH == 1 ? DIGITS_ZERO : 0, w[s][i % S::M],
+                        mma_s8_from(sum, S::EACH == 1 ? INT8_MANY_MMA_ZERO : 0, w[s][i % S::M],
                                     of_x + i / S::M * 2);
                     else
                         mma_s8(sum, w[s][i % S::M], of_x + i / S::M * 2);
@@ -169,8 +170,9 @@ static __device__ __forceinline__ void digits_multiply(int (&c)[S::M][S::N][4],
 
 /* A group's sums times its units join the chains. */
 template <class S>
-static __device__ __forceinline__ void
-digits_join(sums<S::M, S::N> &chain, const int (&c)[S::M][S::N][4], const unsigned char *stage)
+static __device__ __forceinline__ void int8_many_mma_join(sums<S::M, S::N> &chain,
+                                                          const int (&c)[S::M][S::N][4],
+                                                          const unsigned char *stage)
 {
     int warp = (int)threadIdx.x / WARP, t = (int)threadIdx.x % 4;
     const float *units = reinterpret_cast<const float *>(stage + S::UNITS_AT) +
@@ -182,7 +184,7 @@ digits_join(sums<S::M, S::N> &chain, const int (&c)[S::M][S::N][4], const unsign
         for (int i = 0; i < S::M * 4; i++) {
             int sum = c[i / 4][j][i % 4];
             float whole = S::EACH == 1
-                              ? __fadd_rn(__int_as_float(sum), -__int_as_float(DIGITS_ZERO))
+                              ? __fadd_rn(__int_as_float(sum), -__int_as_float(INT8_MANY_MMA_ZERO))
                               : __int2float_rn(sum);
             float &to = chain[i / 4][j][i % 4];
             to = fmaf(whole, i % 2 ? unit.y : unit.x, to);
@@ -193,14 +195,14 @@ digits_join(sums<S::M, S::N> &chain, const int (&c)[S::M][S::N][4], const unsign
 /* Blocks: rows (those that share weights run together), columns. */
 template <class S, class Finish>
 static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
-    gemm_digits_kernel(struct tec_gemm_args a, Finish finish, struct digits_in in)
+    gemm_int8_many_mma_kernel(struct tec_gemm_args a, Finish finish, struct int8_many_mma_in in)
 {
     TEC_SHARED(unsigned char, shared);
     int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
     int row = (int)blockIdx.x * S::ROWS, groups = ceil_div(a.k, (int)TEC_INT8_GROUP);
     const unsigned char *w = (const unsigned char *)a.w;
-    struct digits_copier<S> copier(shared, a, finish.panel((int)blockIdx.y * S::PANELS + warp), in,
-                                   row);
+    struct int8_many_mma_copier<S> copier(
+        shared, a, finish.panel((int)blockIdx.y * S::PANELS + warp), in, row);
     for (int g = 0; g < S::STAGES - 1; g++) /* constant: they do not wait for the kernel in front */
         copier.bring_weights(g);
     wait_previous();
@@ -227,8 +229,8 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
         }
         copy_commit();
         int c[S::M][S::N][4];
-        digits_multiply<S>(c, copier.stage(g));
-        digits_join<S>(chain, c, copier.stage(g));
+        int8_many_mma_multiply<S>(c, copier.stage(g));
+        int8_many_mma_join<S>(chain, c, copier.stage(g));
     }
     int taken[S::M];
     TEC_UNROLL
@@ -245,41 +247,42 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     finish.run(chain, taken, in.base + row + warp / S::ACROSS * (S::N * 8), rows);
 }
 
-#define DIGITS_TILE(name, each, across, down, n, stages, resident, ...)      \
-    typedef digits_shape<each, across, down, n, stages, resident> name;      \
-    static_assert((int)name::SHARED == gemm_tiles[GEMM_##name].shared &&     \
-                      (int)name::THREADS == gemm_tiles[GEMM_##name].threads, \
+#define INT8_MANY_MMA_TILE(name, each, across, down, n, stages, resident, ...) \
+    typedef int8_many_mma_shape<each, across, down, n, stages, resident> name; \
+    static_assert((int)name::SHARED == gemm_tiles[GEMM_##name].shared &&       \
+                      (int)name::THREADS == gemm_tiles[GEMM_##name].threads,   \
                   "gemm_choice.h counts with the same");
 #include "kernels/cuda/gemm_tiles.def"
 
 /* Start one part of the rows, whose digits are at `at`, by the tile that was chosen. */
 template <class Finish>
-static void digits_start(enum gemm_tile_id tile, const struct tec_gemm_args *a,
-                         const Finish &finish, const struct tec_cuda_digits *form, int base,
-                         int count, void *at, struct tec_cuda_launch *launch)
+static void int8_many_mma_start(enum gemm_tile_id tile, const struct tec_gemm_args *a,
+                                const Finish &finish, const struct tec_cuda_digits *form, int base,
+                                int count, void *at, struct tec_cuda_launch *launch)
 {
     struct digits_out out = digits_out_of(at, form, count);
-    struct digits_in in = {out.at, out.units, base};
-#define DIGITS_TILE(name, ...)                                                       \
+    struct int8_many_mma_in in = {out.at, out.units, base};
+#define INT8_MANY_MMA_TILE(name, ...)                                                \
     if (tile == GEMM_##name)                                                         \
-        tec_cuda_start(launch, gemm_digits_kernel<name, Finish>,                     \
+        tec_cuda_start(launch, gemm_int8_many_mma_kernel<name, Finish>,              \
                        dim3((unsigned)ceil_div(count, (int)name::ROWS),              \
                             (unsigned)ceil_div(finish.places(), (int)name::PANELS)), \
                        dim3(name::THREADS), name::SHARED, *a, finish, in);
 #include "kernels/cuda/gemm_tiles.def"
 }
 
-/* Start a product of many rows (digits_part), as many at a time as there is room for; all where
+/* Start a product of many rows (int8_part), as many at a time as there is room for; all where
  * their digits are ready. */
 template <class Finish>
-static void digits_start_all(const struct tec_gemm_args *a, const Finish &finish,
-                             struct tec_cuda_launch *launch)
+static void int8_many_mma_start_all(const struct tec_gemm_args *a, const Finish &finish,
+                                    struct tec_cuda_launch *launch)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
-    struct tec_cuda_digits form = digits_form(a->k, a->digits);
-    each_part_of_digits(
-        a, &form, NULL, digits_part(&form, &facts), launch, [&](int base, int count, void *at) {
-            enum gemm_tile_id tile = digits_choose(finish.places(), count, form.digits, &facts);
-            digits_start(tile, a, finish, &form, base, count, at, launch);
-        });
+    struct tec_cuda_digits form = int8_form(a->k, a->digits);
+    each_part_of_digits(a, &form, NULL, int8_part(&form, &facts), launch,
+                        [&](int base, int count, void *at) {
+                            enum gemm_tile_id tile =
+                                int8_many_mma_choose(finish.places(), count, form.digits, &facts);
+                            int8_many_mma_start(tile, a, finish, &form, base, count, at, launch);
+                        });
 }

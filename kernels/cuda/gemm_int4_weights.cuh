@@ -1,4 +1,4 @@
-/* gemm_int4_tiles.cuh - 4-bit weights as signed bytes for mma_s8, in registers.
+/* gemm_int4_weights.cuh - 4-bit weights as signed bytes for mma_s8, in registers.
  *
  * A nibble minus its zero is a whole number of -16 .. 15. Which k of 32 a lane holds is free, as
  * long as both operands agree. So lane l (t = l % 4) takes the word of line t of four lines, eight

@@ -1,5 +1,5 @@
-/* gemm_int4_many.cu - products with 4-bit weights of many rows, whose digits are written first: the
- * bytes of gemm_int4.cu.
+/* gemm_int4_many_mma.cu - products with 4-bit weights (kernels/int4.h) of many rows, whose digits
+ * are written first: the bytes of the CPU.
  *
  * A stage is up to INT4_K of a group: weights of 128 columns as they are stored, which become bytes
  * in registers, and one digit of the rows, with the line of scales and the rows' units. A group's
@@ -7,13 +7,13 @@
  * Of two digits they are multiplied by 256 in between, and stay whole; else what they are so far is
  * kept as a float, as the reference joins digits. The floats of groups join the chain in a second
  * set, in the order of k. */
+#include "kernels/cuda/gemm_int4.h"
 #include "kernels/cuda/gemm_int4_choice.h"
-#include "kernels/cuda/gemm_int4_many.h"
-#include "kernels/cuda/gemm_int4_tiles.cuh"
+#include "kernels/cuda/gemm_int4_weights.cuh"
 #include "kernels/cuda/row_digits.cuh"
 
 /* 4 x 2 warps of two panels and N groups of 8 rows. WHOLE: digits join as whole numbers. */
-template <int N_, int STAGES_, bool WHOLE_> struct int4_many {
+template <int N_, int STAGES_, bool WHOLE_> struct int4_many_mma_shape {
     enum : int {
         ACROSS = 4,
         DOWN = 2,
@@ -36,7 +36,7 @@ template <int N_, int STAGES_, bool WHOLE_> struct int4_many {
 };
 
 /* Digits of a part of the rows, and where a block's tile is: its first row among them. */
-struct int4_part {
+struct int4_many_mma_part {
     const unsigned char *digits;
     const float *units;
     int base, rows;                   /* the part's first row, and how many */
@@ -44,10 +44,10 @@ struct int4_part {
 };
 
 /* Where a walk over stages is. */
-struct int4_place {
+struct int4_many_mma_place {
     int group, digit, piece;
 
-    __device__ __forceinline__ void go_on(const struct int4_part &p)
+    __device__ __forceinline__ void go_on(const struct int4_many_mma_part &p)
     {
         if (++piece < p.pieces)
             return;
@@ -59,13 +59,14 @@ struct int4_place {
     }
 };
 
-template <class S> struct int4_stage {
+template <class S> struct int4_many_mma_stage {
     const tec_gemm_args &a;
-    const struct int4_part &p;
+    const struct int4_many_mma_part &p;
     int size, panel, row; /* bytes of a panel; the block's first one, and its first row */
 
     /* A warp has one panel. */
-    __device__ __forceinline__ void weights(unsigned char *stage, const struct int4_place &at) const
+    __device__ __forceinline__ void weights(unsigned char *stage,
+                                            const struct int4_many_mma_place &at) const
     {
         int mine = panel + (int)threadIdx.x / WARP, k = at.piece * INT4_K;
         bool there = at.group < p.groups && mine < a.n / 16;
@@ -77,7 +78,8 @@ template <class S> struct int4_stage {
     /* Of a piece of 8 rows by 32 k the half with k 16 .. 31 has its upper and lower four rows
      * exchanged, so that lanes meet no bank conflict. A thread has 16 bytes of every fourth piece
      * of a step. All bytes of digits are fewer than an int counts. */
-    __device__ __forceinline__ void rows(unsigned char *stage, const struct int4_place &at) const
+    __device__ __forceinline__ void rows(unsigned char *stage,
+                                         const struct int4_many_mma_place &at) const
     {
         enum { DOWN = S::THREADS / 16 / INT4_STEPS };
         int thread = (int)threadIdx.x, in = thread % 16, step = thread / 16 % INT4_STEPS;
@@ -102,7 +104,7 @@ template <class S> struct int4_stage {
 };
 
 /* A warp's whole sums, and what they have been multiplied to. */
-template <class S> struct int4_sums {
+template <class S> struct int4_many_mma_sums {
     int whole[S::M][S::N][4];
     float part[S::WHOLE ? 1 : S::M][S::WHOLE ? 1 : S::N][4];
     sums<S::M, S::N> chain;
@@ -159,9 +161,9 @@ template <class S> struct int4_sums {
 
 /* A stage's products; of its last step all 32 k, which are zeros of x behind the group. */
 template <class S>
-static __device__ __forceinline__ void int4_stage_products(struct int4_sums<S> &sums,
-                                                           const unsigned char *stage, int across,
-                                                           int down, int steps)
+static __device__ __forceinline__ void
+int4_many_mma_stage_products(struct int4_many_mma_sums<S> &sums, const unsigned char *stage,
+                             int across, int down, int steps)
 {
     int lane = (int)threadIdx.x % WARP, g = lane / 4, t = lane % 4;
     const unsigned char *pieces = stage + across * S::M * INT4_PIECE;
@@ -190,15 +192,15 @@ static __device__ __forceinline__ void int4_stage_products(struct int4_sums<S> &
 
 template <class S>
 static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
-    gemm_int4_many_kernel(struct tec_gemm_args a, struct int4_part p)
+    gemm_int4_many_mma_kernel(struct tec_gemm_args a, struct int4_many_mma_part p)
 {
     TEC_SHARED(unsigned char, shared);
     int warp = (int)threadIdx.x / WARP, across = warp % S::ACROSS, down = warp / S::ACROSS;
-    struct int4_stage<S> stages = {
+    struct int4_many_mma_stage<S> stages = {
         a, p, (int)tec_int4_panel(a.k, a.group), (int)blockIdx.y *S::PANELS,
             (int)blockIdx.x *S::ROWS
     };
-    struct int4_place to = {0, 0, 0}, at = {0, 0, 0};
+    struct int4_many_mma_place to = {0, 0, 0}, at = {0, 0, 0};
     for (int s = 0; s < S::STAGES - 1; s++, to.go_on(p)) /* constant: they wait for nothing */
         stages.weights(shared + s * S::STAGE, to);
     wait_previous();
@@ -214,7 +216,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
         stages.rows(shared + s * S::STAGE, to);
         copy_commit();
     }
-    struct int4_sums<S> sums;
+    struct int4_many_mma_sums<S> sums;
     sums.begin();
     clear(sums.chain);
     for (int now = 0, next = S::STAGES - 1; at.group < p.groups;
@@ -226,8 +228,8 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
         stages.rows(shared + next * S::STAGE, to);
         copy_commit();
         to.go_on(p);
-        int4_stage_products<S>(sums, stage, across, down,
-                               min(p.steps - at.piece * INT4_STEPS, (int)INT4_STEPS));
+        int4_many_mma_stage_products<S>(sums, stage, across, down,
+                                        min(p.steps - at.piece * INT4_STEPS, (int)INT4_STEPS));
         if (at.piece + 1 == p.pieces && at.digit + 1 < p.count)
             sums.next_digit(at.digit == 0);
         else if (at.piece + 1 == p.pieces)
@@ -253,34 +255,36 @@ static void start(const struct tec_gemm_args *a, const struct tec_cuda_digits *f
                   int count, struct tec_cuda_launch *launch)
 {
     struct digits_out out = digits_out_of(launch->terms, form, count);
-    struct int4_part part = {out.at,
-                             out.units,
-                             base,
-                             count,
-                             out.groups,
-                             out.steps,
-                             ceil_div(out.steps, (int)INT4_STEPS),
-                             out.digits};
+    struct int4_many_mma_part part = {out.at,
+                                      out.units,
+                                      base,
+                                      count,
+                                      out.groups,
+                                      out.steps,
+                                      ceil_div(out.steps, (int)INT4_STEPS),
+                                      out.digits};
     dim3 grid((unsigned)ceil_div(count, S::ROWS), (unsigned)ceil_div(a->n / 16, S::PANELS));
-    tec_cuda_start(launch, gemm_int4_many_kernel<S>, grid, dim3(S::THREADS), S::SHARED, *a, part);
+    tec_cuda_start(launch, gemm_int4_many_mma_kernel<S>, grid, dim3(S::THREADS), S::SHARED, *a,
+                   part);
 }
 
-#define INT4_MANY_TILE(name, n, stages, whole, ...)                          \
-    typedef int4_many<n, stages, whole> name;                                \
+#define INT4_MANY_MMA_TILE(name, n, stages, whole, ...)                      \
+    typedef int4_many_mma_shape<n, stages, whole> name;                      \
     static_assert((int)name::SHARED == gemm_tiles[GEMM_##name].shared &&     \
                       (int)name::THREADS == gemm_tiles[GEMM_##name].threads, \
                   "gemm_choice.h counts with the same");
 #include "kernels/cuda/gemm_tiles.def"
 
-void tec_cuda_gemm_int4_many(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
+void tec_cuda_int4_many_mma(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
     struct tec_cuda_digits form = int4_form(a->k, a->group, a->digits);
-    each_part_of_digits(a, &form, a->order, int4_part_rows(&form, &facts), launch,
+    each_part_of_digits(a, &form, a->order, int4_part(&form, &facts), launch,
                         [&](int base, int count, unsigned char *) {
-                            enum gemm_tile_id tile = int4_many_choose(a->n, count, &form, &facts);
-#define INT4_MANY_TILE(name, ...) \
-    if (tile == GEMM_##name)      \
+                            enum gemm_tile_id tile =
+                                int4_many_mma_choose(a->n, count, &form, &facts);
+#define INT4_MANY_MMA_TILE(name, ...) \
+    if (tile == GEMM_##name)          \
         start<name>(a, &form, base, count, launch);
 #include "kernels/cuda/gemm_tiles.def"
                         });
