@@ -22,6 +22,15 @@ ok $? "no share of memory's rate is more than all"
 "$T" bench $demo $few | grep '^memory:' >"$W/out"
 grep -qE "from a cache, for memory gives [0-9.]+ GB/s here$|, [0-9]{1,2}0? % of the [0-9.]+ GB/s" "$W/out"
 ok $? "nor in the text"
+# Reports say what the model's words were: those of the file, of --set and of --dtype.
+printf '%s\n' "$json" | python3 -S -c "import json, sys; s = json.load(sys.stdin)['settings']
+assert s == {'model.dtype': 'bf16', 'model.quantize': 'none', 'model.quantize_head': 'none', 'model.round': 'none'}, s" 2>"$W/err"
+ok $? "json has the model's settings"
+"$T" bench $demo $few --set model.quantize=int8 --set model.round=bf16 >"$W/out" 2>"$W/err" &&
+    grep -q "^settings: model.dtype=bf16 model.quantize=int8 model.quantize_head=none model.round=bf16$" "$W/out"
+ok $? "text has them, as --set says"
+"$T" bench $demo $few --set model.quantize=int8 --dtype f32 >"$W/out" 2>"$W/err" && grep -q "^settings: model.dtype=f32 " "$W/out"
+ok $? "and as --dtype says"
 "$T" bench $demo --policy oxygen --sweep speed=1,2 $few >/dev/null 2>&1
 [ $? = 2 ]; ok $? "a parameter that nobody has is refused"
 "$T" bench $demo --node tlak $few >/dev/null 2>&1

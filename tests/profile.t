@@ -224,6 +224,14 @@ printf '{"schema":1,"variants":[%s,%s]}' "$(point packed 6 54000)" "$(point pack
 run 0 "a ring in time" check pipelines/openvla_ring.lua --costs "$W/robots.costs"
 run 1 "those of two robots are late" check pipelines/openvla_ring.lua --costs "$W/robots.costs" --set frame.sessions=2
 out "path 56 ms (p99: 1 forward of rings 7 deep)"
+words="model.dtype=bf16 model.quantize=int8 model.quantize_head=none model.round=mixed"
+set -- $demo --threads 1 --set model.quantize=int8 --set model.round=mixed
+run 0 "times with settings" profile "$@" --frames 3; out "^settings: $words$"
+run 0 "of ops" profile "$@" --ops --csv "$W/ops.csv"; out "^settings: $words$"
+[ "$(head -n 1 "$W/ops.csv")" = "node,part,stage,op,layer,calls,us,share,gflops,gbs,of_roof,settings" ] &&
+    [ "$(sed 1d "$W/ops.csv" | grep -vc ",$words$")" = 0 ] && [ "$(wc -l <"$W/ops.csv")" -gt 9 ]
+ok $? "and in each row of the table"
+run 0 "and as JSON" profile "$@" --layers --format json; out '"model.quantize": "int8"'
 run 2 "no pipeline" profile
 run 2 "no samples" profile $demo --frames 0
 echo "1..$n"

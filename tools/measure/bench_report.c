@@ -5,6 +5,7 @@
 #include "base/json_text.h"
 #include "base/out_file.h"
 #include "tools/measure/bandwidth.h"
+#include "tools/measure/costs_settings.h"
 #include "tools/measure/machine.h"
 
 #include <errno.h>
@@ -281,11 +282,12 @@ json_t *tec_bench_json(struct tec_bench *b, const char *command)
         b->inputs[0] ? "file" : "random", "views", b->pictures, "prompt_tokens", b->text, "horizon",
         e->model->flow.horizon, "steps", e->plan->spec.actions[0].steps, "warmup", b->warmup,
         "rounds", b->rounds, "preprocessing_in_frame", 0, "sessions", b->n_sessions);
-    return json_pack("{s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "machine", machine, "commit",
-                     tec_machine_commit(), "command", command, "model", e->model->name, "dtype",
-                     e->weights->bf16 ? "bf16" : "f32", "measured", measured, "open", open_json(b),
-                     "captures", captures_json(e->plan), "memory", memory_json(b), "rows", rows,
-                     "bound", bound_json(b));
+    return json_pack(
+        "{s:o,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "machine", machine, "settings",
+        tec_profile_costs_settings(b->opened.pipeline, b->opened.more.dtype), "commit",
+        tec_machine_commit(), "command", command, "model", e->model->name, "dtype",
+        e->weights->bf16 ? "bf16" : "f32", "measured", measured, "open", open_json(b), "captures",
+        captures_json(e->plan), "memory", memory_json(b), "rows", rows, "bound", bound_json(b));
 }
 
 static void print_row(const struct tec_bench *b, const struct tec_bench_row *r, FILE *out)
@@ -351,6 +353,8 @@ void tec_bench_print(struct tec_bench *b, const char *node, FILE *out)
             e->model->name, e->weights->bf16 ? "bf16" : "f32", b->pictures, b->text,
             e->model->flow.horizon, e->plan->spec.actions[0].steps,
             b->paced ? "paced" : "saturated", b->load_before, b->load_after, b->warmup, b->rounds);
+    fprintf(out, "settings: %s\n",
+            tec_profile_settings_text(b->opened.pipeline, b->opened.more.dtype, b->call->arena));
     fprintf(out, "%-18s %6s %9s %9s %9s %9s %9s %9s %8s %6s %8s %5s\n", "policy", "frames",
             "action Hz", "frame p50", "p99", "p99.9", "MAX ms", "act p99", "tok/s", "batch",
             "host us", "miss");

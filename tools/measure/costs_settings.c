@@ -96,6 +96,18 @@ json_t *tec_profile_costs_settings(const struct tec_pipeline *pipeline, const ch
     return NULL;
 }
 
+const char *tec_profile_settings_text(const struct tec_pipeline *pipeline, const char *dtype,
+                                      struct tec_arena *arena)
+{
+    struct settings s;
+    const char *text = "";
+    find(&s, pipeline, dtype);
+    for (int i = 0; i < s.n && text; i++)
+        text = tec_arena_printf(arena, "%s%s%s=%s", text, i ? " " : "", s.item[i].name,
+                                s.item[i].word);
+    return text ? text : "";
+}
+
 /* The word that a table has in another's place; NULL: the same, or none. */
 static const char *other(const struct tec_cost_table *t, const struct setting *here)
 {

@@ -13,6 +13,11 @@
  * "bf16" for all models; NULL: the file's. A new reference; NULL without memory. */
 json_t *tec_profile_costs_settings(const struct tec_pipeline *pipeline, const char *dtype);
 
+/* The same as "model.dtype=bf16 model.quantize=none ..." in the arena, for a report of times; ""
+ * where it is full. */
+const char *tec_profile_settings_text(const struct tec_pipeline *pipeline, const char *dtype,
+                                      struct tec_arena *arena);
+
 /* Say on stderr which of them a table was measured with that are others here; of what only one of
  * the two names, and of a table without any, nothing is said, but where the one of the table is
  * near to one that it lacks. `path` names the table. */

@@ -2,6 +2,7 @@
 #include "tools/measure/profile_ops.h"
 
 #include "tools/measure/bandwidth.h"
+#include "tools/measure/costs_settings.h"
 #include "tools/measure/peak_gemm.h"
 
 #include <stdio.h>
@@ -253,7 +254,9 @@ enum tec_status tec_profile_time_ops(struct tec_profiled_ops *out, struct tec_pr
 {
     const struct tec_engine *e = p->opened.engine;
     struct timed_part t = {.p = p, .out = out, .o = options};
-    *out = (struct tec_profiled_ops){.room = MOST_OPS};
+    *out = (struct tec_profiled_ops){
+        .room = MOST_OPS, .pipeline = p->opened.pipeline, .dtype = p->opened.more.dtype};
+    out->settings = tec_profile_settings_text(out->pipeline, out->dtype, p->call->arena);
     memcpy(out->rates, rates, sizeof rates);
     out->ops = TEC_NEW(p->call->arena, MOST_OPS, struct tec_profiled_op);
     if (!out->ops)

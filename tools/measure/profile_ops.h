@@ -43,8 +43,11 @@ struct tec_profiled_ops {
     struct tec_profiled_op *ops;                       /* [n] in the order of the launch */
     struct tec_profiled_rate rates[TEC_PROFILE_RATES]; /* measured here: the roof; 0 on a GPU */
     double bytes_s;
-    double frame_us, sum_us; /* of all parts */
-    char left_out[120];      /* a part whose work nobody counts; "" = none */
+    double frame_us, sum_us;             /* of all parts */
+    char left_out[120];                  /* a part whose work nobody counts; "" = none */
+    const struct tec_pipeline *pipeline; /* of which the models' settings are told; borrowed */
+    const char *dtype;                   /* of all models, NULL: as the pipeline says */
+    const char *settings;                /* as costs_settings.h has them, in the call's arena */
 };
 
 /* Behind tec_profile_prepare. With `layers` by layer, with `both` by op and layer. TEC_UNSUPPORTED

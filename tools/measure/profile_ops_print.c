@@ -1,6 +1,7 @@
 /* profile_ops_print.c - the times of ops as a table, JSON, CSV, and a flame graph. */
 #include "tools/measure/profile_ops.h"
 
+#include "tools/measure/costs_settings.h"
 #include "tools/picture/svg.h"
 
 #include <stdlib.h>
@@ -63,6 +64,7 @@ static void print_roof(const struct tec_profiled_ops *ops, FILE *out)
 
 void tec_profile_print_ops(const struct tec_profiled_ops *ops, FILE *out)
 {
+    fprintf(out, "settings: %s\n", ops->settings);
     const struct tec_profiled_op **sorted =
         malloc(((size_t)ops->n + 1) * sizeof(const struct tec_profiled_op *));
     if (!sorted)
@@ -126,21 +128,23 @@ json_t *tec_profile_ops_json(const struct tec_profiled_ops *ops)
         json_array_append_new(parts,
                               json_pack("{s:s, s:f, s:f}", "part", ops->parts[i].name, "launch_us",
                                         ops->parts[i].launch_us, "sum_us", ops->parts[i].sum_us));
-    return json_pack("{s:o, s:o, s:f, s:f, s:o, s:s}", "ops", list, "parts", parts, "frame_us",
-                     ops->frame_us, "sum_us", ops->sum_us, "roof", roof_json(ops), "left_out",
-                     ops->left_out);
+    return json_pack("{s:o, s:o, s:o, s:f, s:f, s:o, s:s}", "settings",
+                     tec_profile_costs_settings(ops->pipeline, ops->dtype), "ops", list, "parts",
+                     parts, "frame_us", ops->frame_us, "sum_us", ops->sum_us, "roof",
+                     roof_json(ops), "left_out", ops->left_out);
 }
 
 void tec_profile_ops_csv(const struct tec_profiled_ops *ops, FILE *out)
 {
-    fputs("node,part,stage,op,layer,calls,us,share,gflops,gbs,of_roof\n", out);
+    fputs("node,part,stage,op,layer,calls,us,share,gflops,gbs,of_roof,settings\n", out);
     for (int i = 0; i < ops->n; i++) {
         const struct tec_profiled_op *op = &ops->ops[i];
         char layer[16];
         layer_text(layer, op);
-        fprintf(out, "%s,%s,%s,%s,%s,%lld,%.3f,%.6f,%.3f,%.3f,%.4f\n", op->node,
+        fprintf(out, "%s,%s,%s,%s,%s,%lld,%.3f,%.6f,%.3f,%.3f,%.4f,%s\n", op->node,
                 ops->parts[op->part].name, tec_stage_names[op->stage], op->op, layer,
-                (long long)op->calls, op->us, share_of(ops, op), gflops(op), gbs(op), of_roof(op));
+                (long long)op->calls, op->us, share_of(ops, op), gflops(op), gbs(op), of_roof(op),
+                ops->settings);
     }
 }
 

@@ -195,9 +195,10 @@ void tec_profile_print(const struct tec_profile *p, FILE *out)
 {
     char text[32];
     tec_machine_print(p->opened.engine->device, out);
-    fprintf(out, "%s, commit %s, %d picture%s, a prompt of %d tokens; ms\n\n",
+    fprintf(out, "%s, commit %s, %d picture%s, a prompt of %d tokens; ms\nsettings: %s\n\n",
             p->opened.pipeline->name, tec_machine_commit(), p->input.prefix.n_pictures,
-            p->input.prefix.n_pictures == 1 ? "" : "s", p->prompt_tokens);
+            p->input.prefix.n_pictures == 1 ? "" : "s", p->prompt_tokens,
+            tec_profile_settings_text(p->opened.pipeline, p->opened.more.dtype, p->call->arena));
     fprintf(out, "%-12s %-16s %7s %9s %9s %9s %9s %9s %6s\n", "node", "variant", "n", "min", "p50",
             "p99", "p99.9", "max", "busy%");
     for (int i = 0; i < p->n_variants; i++) {
