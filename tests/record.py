@@ -283,6 +283,33 @@ def other_weights_differ():
 
 
 @test
+def a_replay_says_what_it_has_otherwise():
+    path = WORK + "/robot.mcap"
+    tectum("run", DEMO, "--random-inputs", "1", "--frames", "3", "--record", path)
+    without = "tectum replay: the recording was made without --set "
+    check(tectum("replay", path).stderr == "")
+    said = tectum("replay", path, "--set", "nodes.act.steps=2", "--set", "guard.soft_us=90", code=1).stderr
+    check(said == f"{without}nodes.act.steps=2\n{without}guard.soft_us=90\n", said)
+    check(tectum("replay", path, "--set", "guard.soft_us=90").stderr == "", "nothing differs")
+    tectum("run", DEMO, "--random-inputs", "1", "--frames", "3", "--set", "nodes.act.steps=2", "--record", path)
+    said = tectum("replay", path, "--set", "nodes.act.steps=2", "--set", "nodes.act.steps=3", code=1).stderr
+    check(said == f"{without}nodes.act.steps=3\n", said)
+    for size, why in (["--size", "tiny"], "the picture is 64 high"), ([], "buffer 'chunk' must be"):
+        said = tectum("replay", path, "--random-weights", "1", *size, code=3).stderr
+        check(said.startswith("tectum replay: the weights are others than the recording's (random of seed 1, "), said)
+        check(why in said and said.count("\n") == 1, said)
+
+
+@test
+def the_file_of_a_recording_is_that_of_its_option():
+    path = WORK + "/meant.mcap"
+    for verb in "run", "record":
+        said = tectum(verb, DEMO, "--random-inputs", "1", "-o", path, code=2).stderr
+        check(said == f"tectum {verb}: --out {path}: it has JSON lines, and is no recording; --record {path} is one\n", said)
+        check(not os.path.exists(path))
+
+
+@test
 def paced_frames_and_sessions_are_replayed():
     path = WORK + "/paced.mcap"
     tectum("run", DEMO, "--inputs", INPUTS, "--clock", "paced", "--set", "frame.period_ms=60", "--set", "nodes.act.deadline.ms=50",

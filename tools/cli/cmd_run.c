@@ -338,6 +338,11 @@ enum tec_status tec_cli_run(struct tec_invocation *call, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a run");
     job->o = call->options;
     job->call = call;
+    size_t n = job->o->out ? strlen(job->o->out) : 0;
+    if (n > 5 && strcmp(job->o->out + n - 5, ".mcap") == 0)
+        return tec_fail(err, TEC_INVALID,
+                        "--out %s: it has JSON lines, and is no recording; --record %s is one",
+                        job->o->out, job->o->out);
     call->warns = true;
     enum tec_status status = prepare(job, err);
     if (status == TEC_OK)

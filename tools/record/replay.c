@@ -429,14 +429,15 @@ static enum tec_status open(struct replay *r, struct tec_error *err)
                                             .starts = r->source.starts,
                                             .n_starts = r->source.n_starts,
                                             .actions = r->source.actions};
+    if (r->call->shared.random_weights.given)
+        TEC_TRY(tec_replay_source_weights(&r->source, r->call, NULL, err));
     TEC_TRY(tec_frames_open(&r->frames, r->call, r->source.pipeline, &more, err));
     if (r->frames.max_left > MAX_LEFT)
         return tec_fail(err, TEC_UNSUPPORTED, "%s: more than %d chunks leave in a frame",
                         r->o->path, MAX_LEFT);
     const struct tec_engine *e = r->frames.opened.engine;
-    const struct tec_checkpoint *weights = e->options.random ? NULL : e->checkpoint;
-    if (weights || e->options.random)
-        TEC_TRY(tec_replay_source_weights(&r->source, r->call, weights, err));
+    if (e->checkpoint && !e->options.random)
+        TEC_TRY(tec_replay_source_weights(&r->source, r->call, e->checkpoint, err));
     tec_recorded_init(&r->recorded, &r->file, r->call->heap);
     return follows ? tec_replay_follow_open(&r->follow, r->frames.opened.engine, r->call->heap, err)
                    : TEC_OK;
@@ -478,6 +479,9 @@ enum tec_status tec_replay_run(struct tec_replay_counts *out, struct tec_invocat
     *r = (struct replay){.o = options, .call = call, .counts = out};
     *out = (struct tec_replay_counts){.frames = 0};
     enum tec_status status = run(r, err);
+    bool differs =
+        out->chunks_differ || out->chunks_missing || out->texts_differ || out->plans_differ;
+    status = tec_replay_source_tell(&r->source, call, differs, status, err);
     if (r->recorded.file)
         tec_recorded_finish(&r->recorded);
     tec_replay_page_close(&r->page);

@@ -189,8 +189,7 @@ static const char *recorded_weights(const struct tec_replay_source *s, char draw
     return drawn;
 }
 
-enum tec_status tec_replay_source_weights(const struct tec_replay_source *s,
-                                          struct tec_invocation *call,
+enum tec_status tec_replay_source_weights(struct tec_replay_source *s, struct tec_invocation *call,
                                           const struct tec_checkpoint *weights,
                                           struct tec_error *err)
 {
@@ -204,8 +203,36 @@ enum tec_status tec_replay_source_weights(const struct tec_replay_source *s,
         TEC_TRY(tec_checkpoint_content(weights, content, err));
         is = content;
     }
-    if (was && strcmp(was, is) != 0)
-        tec_say(call, "the weights are others than the recording's (%s, %s)", is, was);
+    s->others = NULL;
+    if (!was || strcmp(was, is) == 0)
+        return TEC_OK;
+    s->others = tec_arena_printf(call->arena,
+                                 "the weights are others than the recording's (%s, %s)", is, was);
+    return s->others ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
+}
+
+/* A word of --set that the recording was made with, too. */
+static bool was_set(const json_t *about, const char *word)
+{
+    const json_t *words = json_object_get(json_object_get(about, "options"), "set"), *one;
+    size_t i;
+    json_array_foreach(words, i, one) if (json_is_string(one) &&
+                                          strcmp(json_string_value(one), word) == 0) return true;
+    return false;
+}
+
+enum tec_status tec_replay_source_tell(const struct tec_replay_source *s,
+                                       const struct tec_invocation *call, bool differs,
+                                       enum tec_status status, struct tec_error *err)
+{
+    const struct tec_words *set = &call->shared.set;
+    if (status != TEC_OK)
+        return s->others ? tec_context(err, status, "%s", s->others) : status;
+    if (s->others)
+        tec_say(call, "%s", s->others);
+    for (int i = 0; i < set->n && differs; i++)
+        if (!was_set(s->about, set->item[i]))
+            tec_say(call, "the recording was made without --set %s", set->item[i]);
     return TEC_OK;
 }
 

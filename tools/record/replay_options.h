@@ -20,6 +20,7 @@ struct tec_replay_source {
     int actions;                     /* of struct tec_engine_options */
     struct tec_memory_start *starts; /* [n_starts] what memories began with; the call's arena's */
     int n_starts;
+    const char *others; /* how the weights are others than the recording's; NULL: they are not */
 };
 
 /* Options that the call does not give become the recording's. TEC_MALFORMED where the recording
@@ -28,13 +29,19 @@ struct tec_replay_source {
 enum tec_status tec_replay_source_open(struct tec_replay_source *source,
                                        struct tec_invocation *call, struct tec_mcap_reader *file,
                                        struct tec_error *err);
-/* Says where the weights are others than the recording's: by their content, of recordings that name
- * it, else by the forms of their tensors; of random ones (weights NULL) by seed and size. TEC_IO,
- * TEC_NO_MEMORY. */
-enum tec_status tec_replay_source_weights(const struct tec_replay_source *source,
+/* Find out whether the weights are others than the recording's: by their content, of recordings
+ * that name it, else by the forms of their tensors; of random ones (weights NULL) by seed and size.
+ * TEC_IO, TEC_NO_MEMORY. */
+enum tec_status tec_replay_source_weights(struct tec_replay_source *source,
                                           struct tec_invocation *call,
                                           const struct tec_checkpoint *weights,
                                           struct tec_error *err);
+/* Say behind a replay what it has otherwise than the recording: its weights, and where anything
+ * came out otherwise (`differs`) the words of --set. Of one that failed the message begins with the
+ * weights. Returns `status`. */
+enum tec_status tec_replay_source_tell(const struct tec_replay_source *source,
+                                       const struct tec_invocation *call, bool differs,
+                                       enum tec_status status, struct tec_error *err);
 /* replay_memory.c: then, where memories are to begin as they began then: their starts, with what is
  * attached as files of the folder. Files are hostile: TEC_MALFORMED; TEC_IO. And their files
  * removed. */
