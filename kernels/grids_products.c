@@ -2,7 +2,6 @@
 #include "kernels/cuda/gemm_int4_choice.h"
 #include "kernels/cuda/gemm_int8_choice.h"
 #include "kernels/grids_own.h"
-#include "kernels/int4.h"
 
 static const char *const tile_kernels[GEMM_TILES] = {
 #define MMA_TILE(name, ...) [GEMM_##name] = "gemm_kernel",
@@ -17,17 +16,23 @@ static const char *const tile_kernels[GEMM_TILES] = {
 #include "kernels/cuda/gemm_tiles.def"
 };
 
-static void set_tile(struct tec_grid *g, enum gemm_tile_id id, int rows, int places)
+static void set_start(struct tec_grid *g, const struct gemm_start *start, int rows)
 {
-    const struct gemm_tile *t = &gemm_tiles[id];
-    tec_grids_blocks(g, ceil_div(rows, t->rows), ceil_div(places, t->columns / 16), 1, t->threads);
-    g->name = tile_kernels[id];
+    const struct gemm_tile *t = &gemm_tiles[start->tile];
+    tec_grids_blocks(g, start->x, start->y, 1, t->threads);
+    g->name = tile_kernels[start->tile];
     g->what = t->name;
     g->shared = (size_t)t->shared;
     g->registers = t->registers;
     g->resident = t->resident;
-    g->choice.tile = id;
+    g->choice.tile = start->tile;
     g->rows = rows;
+}
+
+static void set_tile(struct tec_grid *g, enum gemm_tile_id id, int rows, int places)
+{
+    const struct gemm_start start = gemm_start_of(id, rows, places);
+    set_start(g, &start, rows);
 }
 
 /* Vectors of a norm travel with the stages: four of the step's columns, and a scale for each row.
@@ -124,18 +129,22 @@ static void report_row_digits(const struct tec_grids_to *to, const struct tec_gr
     tec_grids_report(to, &written);
 }
 
+/* Of a product whose digits are written first: a part of its rows. */
+typedef struct gemm_start many_start_fn(const struct digits_choice *choice, int rows, int places,
+                                        const struct tec_cuda_facts *facts);
+
 /* Rows go in parts where there is no room for the digits of all. */
-static void report_int4_many(const struct tec_grids_to *to, const struct tec_grid *plain)
+static void report_many(const struct tec_grids_to *to, const struct tec_grid *plain, int places,
+                        const struct digits_choice *choice, many_start_fn *start_of)
 {
     const struct tec_gemm_args *a = plain->args;
-    struct tec_cuda_digits form = int4_form(a->k, a->group, a->digits);
-    int part = int4_part(&form, to->facts);
-    for (int base = 0; base < a->max_rows; base += part) {
+    for (int base = 0; base < a->max_rows; base += choice->part) {
         struct tec_grid product = *plain;
-        int count = a->max_rows - base < part ? a->max_rows - base : part;
-        report_row_digits(to, plain, &form, base, count);
-        set_tile(&product, int4_many_mma_choose(a->n, count, &form, to->facts), count, a->n / 16);
-        product.terms = form.digits;
+        int count = a->max_rows - base < choice->part ? a->max_rows - base : choice->part;
+        struct gemm_start start = start_of(choice, count, places, to->facts);
+        report_row_digits(to, plain, &choice->form, base, count);
+        set_start(&product, &start, count);
+        product.terms = choice->form.digits;
         product.first = base;
         tec_grids_report(to, &product);
     }
@@ -144,42 +153,15 @@ static void report_int4_many(const struct tec_grids_to *to, const struct tec_gri
 void tec_grids_gemm_int4(const struct tec_grids_to *to, struct tec_grid *g)
 {
     const struct tec_gemm_args *a = g->args;
-    bool orders = a->order && a->order_of;
-    if (int4_is_many(a->max_rows, orders, a->k, a->group, a->digits, to->facts)) {
-        report_int4_many(to, g);
+    struct digits_choice choice = int4_choose(a, to->facts);
+    if (choice.part > 0) {
+        report_many(to, g, a->n / 16, &choice, int4_many_start);
         return;
     }
-    enum gemm_tile_id id = int4_few_mma_choose(a->n, a->max_rows, a->k, a->group, to->facts);
-    set_tile(g, id, a->max_rows, a->n / 16);
-    g->terms = a->digits == 2 ? 2 : TEC_INT4_DIGITS;
+    struct gemm_start start = int4_few_start(&choice, a->max_rows, a->n / 16, to->facts);
+    set_start(g, &start, a->max_rows);
+    g->terms = choice.form.digits;
     tec_grids_report(to, g);
-}
-
-/* Rows go in parts where there is no room for the digits of all. */
-static void report_digits(const struct tec_grids_to *to, const struct tec_grid *plain,
-                          const struct gemm_ask *ask)
-{
-    const struct tec_gemm_args *a = plain->args;
-    struct tec_cuda_digits form = int8_form(a->k, a->digits);
-    int part = int8_part(&form, to->facts), places = ask->places;
-    bool groups = to->facts->groups;
-    for (int base = 0; base < ask->rows; base += part) {
-        struct tec_grid product = *plain;
-        int count = ask->rows - base < part ? ask->rows - base : part;
-        enum gemm_tile_id id =
-            groups ? int8_many_groups_choose(places, count, a->k, form.digits, to->facts)
-                   : int8_many_mma_choose(places, count, form.digits, to->facts);
-        report_row_digits(to, plain, &form, base, count);
-        set_tile(&product, id, count, places);
-        if (groups) {
-            product.blocks[0] =
-                (unsigned)int8_many_groups_blocks(id, places, count, to->facts->processors);
-            product.blocks[1] = 1;
-        }
-        product.terms = form.digits;
-        product.first = base;
-        tec_grids_report(to, &product);
-    }
 }
 
 bool tec_grids_int8(const struct tec_grids_to *to, const struct gemm_ask *ask,
@@ -191,17 +173,18 @@ bool tec_grids_int8(const struct tec_grids_to *to, const struct gemm_ask *ask,
                          .left = chain->left,
                          .leaves = chain->leaves,
                          .then = chain->then};
-    if (!chain->leaves && chain_digits(chain, to->facts)) {
-        report_digits(to, &g, ask);
+    struct digits_choice choice = int8_choose(chain->gemm, to->facts);
+    if (!chain->leaves && choice.part > 0) {
+        report_many(to, &g, ask->places, &choice, int8_many_start);
         return true;
     }
-    enum gemm_tile_id id = int8_few_mma_choose(ask->rows, chain->gemm->digits, ask->pairs);
-    set_tile(&g, id, ask->rows, ask->places);
-    g.terms = gemm_tiles[id].terms;
+    struct gemm_start start = int8_few_start(&choice, ask->rows, ask->places, ask->pairs);
+    set_start(&g, &start, ask->rows);
+    g.terms = choice.form.digits;
     if (ask->norm) {
         g.name = "gemm_int8_few_mma_normed_kernel";
-        g.registers = gemm_tiles[id].normed;
-        g.shared += (size_t)gemm_tiles[id].rows * sizeof(float);
+        g.registers = gemm_tiles[start.tile].normed;
+        g.shared += (size_t)gemm_tiles[start.tile].rows * sizeof(float);
     }
     tec_grids_report(to, &g);
     return true;

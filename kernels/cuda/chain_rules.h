@@ -35,8 +35,7 @@ static inline bool chain_groups(const struct tec_cuda_chain *chain, const struct
 /* Whether the digits of the product's rows are written first, by a kernel of its own. */
 static inline bool chain_digits(const struct tec_cuda_chain *chain, const struct tec_cuda_facts *f)
 {
-    const struct tec_gemm_args *a = chain->gemm;
-    return chain->int8 && int8_is_many(a->n, a->k, a->max_rows, a->digits, f);
+    return chain->int8 && int8_choose(chain->gemm, f).part > 0;
 }
 
 /* The most rows of a product that begins with its norm. Where no sums are left, its blocks measure
@@ -159,7 +158,7 @@ static inline bool chain_rope_fits(const struct tec_gemm_args *a, const struct t
 static inline bool chain_rope_fits_bytes(const struct tec_gemm_args *a,
                                          const struct tec_cuda_facts *f)
 {
-    return !f->groups || a->max_rows > 128 || !int8_is_many(a->n, a->k, a->max_rows, a->digits, f);
+    return !f->groups || a->max_rows > 128 || int8_choose(a, f).part == 0;
 }
 
 static inline bool rope_goes_along(const struct tec_gemm_args *a, const struct tec_rope_args *then)

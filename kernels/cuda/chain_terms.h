@@ -107,13 +107,12 @@ static inline struct chain_handed chain_handed_digits(const struct tec_capture_s
 {
     const struct chain_handed none = {NULL, 0, 0, false, 0, 0};
     const struct tec_gemm_args *a = c->args;
-    struct tec_cuda_digits form = int8_form(a->k, a->digits);
+    struct digits_choice choice = int8_choose(a, f);
     struct chain_rows made = chain_rows_of(c - 1, f);
     bool norm = c[-1].kernel == TEC_KERNEL_rmsnorm || c[-1].kernel == TEC_KERNEL_layernorm;
-    if (!norm || !chain_reads(a, &made) || a->k % TEC_INT8_GROUP != 0 ||
-        !int8_is_many(a->n, a->k, a->max_rows, a->digits, f) || a->max_rows > int8_part(&form, f))
+    if (!norm || !chain_reads(a, &made) || a->k % TEC_INT8_GROUP != 0 || a->max_rows > choice.part)
         return none;
-    return (struct chain_handed){a->x, 0, a->k, false, form.digits, a->max_rows};
+    return (struct chain_handed){a->x, 0, a->k, false, choice.form.digits, a->max_rows};
 }
 
 /* What the kernel in front of the command at `at` leaves for it. A finish leaves its rows where

@@ -392,6 +392,36 @@ static inline int gemm_cluster(const struct gemm_choice *c, const struct tec_cud
     return many && n >= SHARED_SPLITS && room ? n : 1;
 }
 
+/* --- products of bytes ----------------------------------------------------------------------- */
+
+/* Digits of the rows of a product, and how many rows have theirs written first, at a time: 0:
+ * blocks make the digits of their rows, of all at once. */
+struct digits_choice {
+    struct tec_cuda_digits form;
+    int part;
+};
+
+/* Rows whose digits there is room for at once, a multiple of the largest tile's; 0: for none. */
+static inline int digits_part(const struct tec_cuda_digits *form, enum gemm_tile_id largest,
+                              const struct tec_cuda_facts *f)
+{
+    int rows = gemm_tiles[largest].rows;
+    return tec_cuda_digits_room(f->terms_size, form) / rows * rows;
+}
+
+/* A start of a product: its tile, and blocks along x and y. */
+struct gemm_start {
+    enum gemm_tile_id tile;
+    int x, y;
+};
+
+/* A block for each tile, rows along x. */
+static inline struct gemm_start gemm_start_of(enum gemm_tile_id id, int rows, int places)
+{
+    const struct gemm_tile *t = &gemm_tiles[id];
+    return (struct gemm_start){id, ceil_div(rows, t->rows), ceil_div(places, t->columns / 16)};
+}
+
 /* --- products of float32 weights -------------------------------------------------------------- */
 
 /* Large tiles where they are enough to keep the device busy. */

@@ -10,6 +10,10 @@
 struct rows {
     int live, fixed;
 };
+static __device__ __forceinline__ struct rows live_rows(const tec_gemm_args &a)
+{
+    return {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
+}
 
 /* gate * (sum + bias) of one column, each step rounded, never fused: the same in every kernel. */
 struct scaled {
@@ -182,8 +186,19 @@ template <class Then> struct single_finish {
     }
 };
 
+/* A finish that stores y. */
+static __host__ __device__ __forceinline__ struct single_finish<store_rows>
+rows_finish(const tec_gemm_args &a) {
+    struct store_rows store;
+    store.y = a.y;
+    store.ldy = a.ldy;
+    store.add = a.add;
+    return {a, store};
+}
+
 /* Panels in pairs: Then has pairs() and panel(pair, 0 or 1), and gets the column of the first. */
-template <class Then> struct pair_finish {
+template <class Then>
+struct pair_finish {
     enum : bool { PAIRS = true, WIDE = Then::WIDE, WHOLE = Then::WHOLE };
     enum : int { TOGETHER = Then::TOGETHER };
     struct tec_gemm_args a;

@@ -259,7 +259,7 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
     __syncthreads();
     wait_previous();
     release_next();
-    struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
+    struct rows rows = live_rows(a);
     work.live = rows.live;
     if (work.first >= rows.live) {
         await_weights<S>(barriers, warp == S::WEIGHTS_WARP ? begun : 0);

@@ -6,7 +6,6 @@
  * weights, makes digits of the rows in registers, and leaves its group's sums. They meet once for
  * DEEP groups; then sums and scales join one chain, in the order of k. */
 #include "kernels/cuda/gemm_int4.h"
-#include "kernels/cuda/gemm_int4_choice.h"
 #include "kernels/cuda/gemm_int4_few_mma_rows.cuh"
 
 /* X: what a lane has of rows. Warps with a group each; panels and groups of 8 rows of a block,
@@ -273,12 +272,7 @@ static __device__ __forceinline__ void
 int4_few_mma_store(const float (&total)[S::CHAINS][4], const struct tec_gemm_args &a, int panel,
                    int from, int n, int first, struct rows rows)
 {
-    struct single_finish<store_rows> finish = {
-        a,
-        {
-            {}, a.y, a.ldy, a.add
-        }
-    };
+    struct single_finish<store_rows> finish = rows_finish(a);
     TEC_UNROLL
     for (int q = 0; q < S::CHAINS; q++) {
         int at = q * S::DEEP + (int)threadIdx.x / WARP, i = at % S::M;
@@ -314,7 +308,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
         feed.fetch();
     wait_previous();
     release_next();
-    struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
+    struct rows rows = live_rows(a);
     if (first >= rows.live) {
         copy_wait<0>();
         return;
@@ -337,14 +331,6 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     }
 }
 
-template <class S> static void start(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
-{
-    dim3 grid((unsigned)ceil_div(a->max_rows, S::ROWS), (unsigned)ceil_div(a->n / 16, S::M));
-    tec_cuda_start(launch,
-                   a->digits == 2 ? gemm_int4_few_mma_kernel<S, 2> : gemm_int4_few_mma_kernel<S, 3>,
-                   grid, dim3(S::THREADS), S::SHARED, *a);
-}
-
 #define INT4_FEW_MMA_TILE(name, x, deep, m, n, stages, ...)                  \
     typedef int4_few_mma_shape<x, deep, m, n, stages> name;                  \
     static_assert((int)name::SHARED == gemm_tiles[GEMM_##name].shared &&     \
@@ -352,14 +338,19 @@ template <class S> static void start(const struct tec_gemm_args *a, struct tec_c
                   "gemm_choice.h counts with the same");
 #include "kernels/cuda/gemm_tiles.def"
 
-void tec_cuda_int4_few_mma(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
+void tec_cuda_int4_few_mma(const struct tec_gemm_args *a, const struct digits_choice *choice,
+                           struct tec_cuda_launch *launch)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
-    enum gemm_tile_id tile = int4_few_mma_choose(a->n, a->max_rows, a->k, a->group, &facts);
-    if (!floats_aligned(a->x, a->ldx) || (uintptr_t)a->w % 16) /* moved in 16 bytes */
-        launch->error = launch->error != cudaSuccess ? launch->error : cudaErrorInvalidValue;
-#define INT4_FEW_MMA_TILE(name, ...) \
-    if (tile == GEMM_##name)         \
-        start<name>(a, launch);
+    struct gemm_start start = int4_few_start(choice, a->max_rows, a->n / 16, &facts);
+    dim3 blocks((unsigned)start.x, (unsigned)start.y);
+    if (!tec_cuda_need_aligned(floats_aligned(a->x, a->ldx) && (uintptr_t)a->w % 16 == 0, launch))
+        return;
+#define INT4_FEW_MMA_TILE(name, ...)                                       \
+    if (start.tile == GEMM_##name)                                         \
+        tec_cuda_start(launch,                                             \
+                       a->digits == 2 ? gemm_int4_few_mma_kernel<name, 2>  \
+                                      : gemm_int4_few_mma_kernel<name, 3>, \
+                       blocks, dim3(name::THREADS), name::SHARED, *a);
 #include "kernels/cuda/gemm_tiles.def"
 }

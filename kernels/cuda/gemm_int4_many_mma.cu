@@ -8,7 +8,6 @@
  * kept as a float, as the reference joins digits. The floats of groups join the chain in a second
  * set, in the order of k. */
 #include "kernels/cuda/gemm_int4.h"
-#include "kernels/cuda/gemm_int4_choice.h"
 #include "kernels/cuda/gemm_int4_weights.cuh"
 #include "kernels/cuda/row_digits.cuh"
 
@@ -205,7 +204,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
         stages.weights(shared + s * S::STAGE, to);
     wait_previous();
     release_next();
-    struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
+    struct rows rows = live_rows(a);
     if (p.base + stages.row >= rows.live) {
         copy_commit();
         copy_wait<0>();
@@ -241,31 +240,8 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     TEC_UNROLL
     for (int i = 0; i < S::M; i++)
         taken[i] = min(stages.panel + across * S::M + i, a.n / 16);
-    struct single_finish<store_rows> finish = {
-        a,
-        {
-            {}, a.y, a.ldy, a.add
-        }
-    };
+    struct single_finish<store_rows> finish = rows_finish(a);
     finish.run(sums.chain, taken, p.base + stages.row + down * (S::N * 8), rows);
-}
-
-template <class S>
-static void start(const struct tec_gemm_args *a, const struct tec_cuda_digits *form, int base,
-                  int count, struct tec_cuda_launch *launch)
-{
-    struct digits_out out = digits_out_of(launch->terms, form, count);
-    struct int4_many_mma_part part = {out.at,
-                                      out.units,
-                                      base,
-                                      count,
-                                      out.groups,
-                                      out.steps,
-                                      ceil_div(out.steps, (int)INT4_STEPS),
-                                      out.digits};
-    dim3 grid((unsigned)ceil_div(count, S::ROWS), (unsigned)ceil_div(a->n / 16, S::PANELS));
-    tec_cuda_start(launch, gemm_int4_many_mma_kernel<S>, grid, dim3(S::THREADS), S::SHARED, *a,
-                   part);
 }
 
 #define INT4_MANY_MMA_TILE(name, n, stages, whole, ...)                      \
@@ -275,17 +251,32 @@ static void start(const struct tec_gemm_args *a, const struct tec_cuda_digits *f
                   "gemm_choice.h counts with the same");
 #include "kernels/cuda/gemm_tiles.def"
 
-void tec_cuda_int4_many_mma(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
+/* Start a part of the rows. */
+static void start_part(const struct gemm_start &start, const struct tec_gemm_args *a,
+                       const struct int4_many_mma_part &part, struct tec_cuda_launch *launch)
+{
+    dim3 blocks((unsigned)start.x, (unsigned)start.y);
+#define INT4_MANY_MMA_TILE(name, ...)                                                        \
+    if (start.tile == GEMM_##name)                                                           \
+        tec_cuda_start(launch, gemm_int4_many_mma_kernel<name>, blocks, dim3(name::THREADS), \
+                       name::SHARED, *a, part);
+#include "kernels/cuda/gemm_tiles.def"
+}
+
+void tec_cuda_int4_many_mma(const struct tec_gemm_args *a, const struct digits_choice *choice,
+                            struct tec_cuda_launch *launch)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
-    struct tec_cuda_digits form = int4_form(a->k, a->group, a->digits);
-    each_part_of_digits(a, &form, a->order, int4_part(&form, &facts), launch,
-                        [&](int base, int count, unsigned char *) {
-                            enum gemm_tile_id tile =
-                                int4_many_mma_choose(a->n, count, &form, &facts);
-#define INT4_MANY_MMA_TILE(name, ...) \
-    if (tile == GEMM_##name)          \
-        start<name>(a, &form, base, count, launch);
-#include "kernels/cuda/gemm_tiles.def"
-                        });
+    each_part_of_digits(a, choice, a->order, launch, [&](int base, int count, unsigned char *at) {
+        struct digits_out out = digits_out_of(at, &choice->form, count);
+        struct int4_many_mma_part part = {out.at,
+                                          out.units,
+                                          base,
+                                          count,
+                                          out.groups,
+                                          out.steps,
+                                          ceil_div(out.steps, (int)INT4_STEPS),
+                                          out.digits};
+        start_part(int4_many_start(choice, count, a->n / 16, &facts), a, part, launch);
+    });
 }

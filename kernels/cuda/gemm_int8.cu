@@ -1,29 +1,33 @@
 /* gemm_int8.cu - y (+)= gate * (x W^T + bias), W of 8-bit weights; x perhaps a norm's output. */
-#include "kernels/cuda/gemm_int8.h"
-#include "kernels/cuda/gemm_int8_few_mma.cuh"
+#include "kernels/cuda/gemm_int8.cuh"
 #include "kernels/cuda/gemm_leaving.cuh"
 #include "kernels/cuda/gemm_then.cuh"
+
+static bool start_few(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                      float *squares, struct tec_cuda_launch *launch)
+{
+    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
+    struct digits_choice choice = int8_choose(a, &facts);
+    return start_int8_few<true>(a, norm, &choice, leaving_finish(a, squares), launch);
+}
 
 void tec_cuda_gemm_int8(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
     struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
-    bool first = int8_is_many(a->n, a->k, a->max_rows, a->digits, &facts);
-    if (first && launch->groups)
-        tec_cuda_int8_many_groups(a, launch);
-    else if (first)
-        tec_cuda_int8_many_mma(a, launch);
+    struct digits_choice choice = int8_choose(a, &facts);
+    if (choice.part > 0)
+        start_int8_many(a, &choice, rows_finish(*a), launch);
     else
-        int8_few_mma_start<true>(a, NULL, leaving_finish(a, NULL), launch);
+        start_few(a, NULL, NULL, launch);
 }
 
 void tec_cuda_int8_leaving(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
-    int8_few_mma_start<true>(a, NULL, leaving_finish(a, launch->squares), launch);
+    start_few(a, NULL, launch->squares, launch);
 }
 
 bool tec_cuda_int8_normed(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                           struct tec_cuda_launch *launch)
 {
-    return chain_apart(a, a->y, a->ldy) &&
-           int8_few_mma_start<true>(a, norm, leaving_finish(a, NULL), launch);
+    return chain_apart(a, a->y, a->ldy) && start_few(a, norm, NULL, launch);
 }

@@ -297,7 +297,7 @@ int8_few_mma_tile(const tec_gemm_args &a, const Finish &finish, Front front, boo
                        deep); /* constant, so it does not wait for the kernel in front */
     wait_previous();
     release_next();
-    struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
+    struct rows rows = live_rows(a);
     if (first >= rows.live)
         return;
     for (int i = deep; i < S::N * 4; i += S::DEEP)
@@ -345,36 +345,32 @@ template <class S, class Finish, bool FEW> static constexpr bool int8_few_mma_su
     return (FEW || S::N == 8) && (S::N > 1 || S::ACROSS == (Finish::PAIRS ? 2 : 1));
 }
 
-/* Start a product whose blocks make the digits of their rows, with what goes along behind it; norm:
- * in front of it, and a->x and a->ldx are the norm's, or NULL. */
+/* Start a product, with what goes along behind it; norm: in front of it, and a->x and a->ldx are
+ * the norm's, or NULL. */
 template <bool FEW, class Finish>
-static bool int8_few_mma_start(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
-                               const Finish &finish, struct tec_cuda_launch *launch)
+static void int8_few_mma_launch(const struct gemm_start &start, const struct tec_gemm_args *a,
+                                const struct tec_norm_args *norm, const Finish &finish,
+                                struct tec_cuda_launch *launch)
 {
-    enum gemm_tile_id tile = int8_few_mma_choose(a->max_rows, a->digits, Finish::PAIRS);
-    int rows = ceil_div(a->max_rows, gemm_tiles[tile].rows);
-    int columns = ceil_div(finish.places(), gemm_tiles[tile].columns / 16);
-    dim3 grid((unsigned)rows, (unsigned)columns), threads((unsigned)gemm_tiles[tile].threads);
-    size_t shared = (size_t)gemm_tiles[tile].shared;
+    dim3 blocks((unsigned)start.x, (unsigned)start.y);
     int wide = floats_aligned(a->x, a->ldx);
     if constexpr (FEW) {
         if (norm) {
             struct norm_front front = {*norm, launch->left ? launch->squares : NULL};
-            shared += (size_t)gemm_tiles[tile].rows * sizeof(float);
-#define INT8_FEW_MMA_TILE(name, ...)                                                             \
-    if constexpr (int8_few_mma_suits<name, Finish, true>())                                      \
-        if (tile == GEMM_##name)                                                                 \
-            tec_cuda_start(launch, gemm_int8_few_mma_normed_kernel<name, Finish>, grid, threads, \
-                           shared, *a, finish, front);
+#define INT8_FEW_MMA_TILE(name, ...)                                                           \
+    if constexpr (int8_few_mma_suits<name, Finish, true>())                                    \
+        if (start.tile == GEMM_##name)                                                         \
+            tec_cuda_start(launch, gemm_int8_few_mma_normed_kernel<name, Finish>, blocks,      \
+                           dim3(name::THREADS), name::SHARED + name::ROWS * sizeof(float), *a, \
+                           finish, front);
 #include "kernels/cuda/gemm_tiles.def"
-            return true;
+            return;
         }
     }
-#define INT8_FEW_MMA_TILE(name, ...)                                                              \
-    if constexpr (int8_few_mma_suits<name, Finish, FEW>())                                        \
-        if (tile == GEMM_##name)                                                                  \
-            tec_cuda_start(launch, gemm_int8_few_mma_kernel<name, Finish>, grid, threads, shared, \
-                           *a, finish, wide);
+#define INT8_FEW_MMA_TILE(name, ...)                                               \
+    if constexpr (int8_few_mma_suits<name, Finish, FEW>())                         \
+        if (start.tile == GEMM_##name)                                             \
+            tec_cuda_start(launch, gemm_int8_few_mma_kernel<name, Finish>, blocks, \
+                           dim3(name::THREADS), name::SHARED, *a, finish, wide);
 #include "kernels/cuda/gemm_tiles.def"
-    return true;
 }

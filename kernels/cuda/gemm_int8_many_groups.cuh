@@ -287,12 +287,6 @@ sum_groups(float (&chain)[S::N][4], const struct terms_stages<S> &stages,
     return step;
 }
 
-/* Live rows, and those that take the second gate. */
-static __device__ __forceinline__ struct rows int8_many_groups_rows(const struct tec_gemm_args &a)
-{
-    return {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
-}
-
 /* What becomes of a thread's chains. Counts are read anew: kept, they would take registers. */
 template <class S, class Finish>
 static __device__ __forceinline__ void finish_tile(const float (&chain)[S::N][4],
@@ -309,9 +303,9 @@ static __device__ __forceinline__ void finish_tile(const float (&chain)[S::N][4]
         int column = half * 8 + (int)threadIdx.x % WARP / 4;
         scale[i] = taken[i] < a.n / 16 ? reinterpret_cast<const float *>(panel)[column] : 0.0F;
     }
-    finish.template half<2, S::N>(
-        half, taken, first, int8_many_groups_rows(a),
-        [&](int i, int j, int e) { return __fmul_rn(chain[j][i * 2 + e], scale[i]); });
+    finish.template half<2, S::N>(half, taken, first, live_rows(a), [&](int i, int j, int e) {
+        return __fmul_rn(chain[j][i * 2 + e], scale[i]);
+    });
 }
 
 /* All that a block's tiles read. */
@@ -364,8 +358,7 @@ static __device__ __forceinline__ void multiply_tiles(const struct tec_gemm_args
     release_next();
     int *left = reinterpret_cast<int *>(shared + S::LEFT_AT);
     if (threadIdx.x == 0) {
-        left[0] =
-            ceil_div(min(int8_many_groups_rows(a).live - work.base, work.count), (int)S::ROWS);
+        left[0] = ceil_div(min(live_rows(a).live - work.base, work.count), (int)S::ROWS);
         left[1] = max(left[0], 0) * ceil_div(finish.places(), (int)S::PANELS);
     }
     __syncthreads();
@@ -402,35 +395,16 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
 #endif
 }
 
-/* Start one part of the rows, whose digits are at `at`. */
+/* Start a part of the rows. */
 template <class Finish>
-static void int8_many_groups_start(const struct tec_gemm_args *a, const Finish &finish, int base,
-                                   int count, const unsigned char *at,
-                                   struct tec_cuda_launch *launch)
+static void int8_many_groups_launch(const struct gemm_start &start, const struct tec_gemm_args *a,
+                                    const Finish &finish, const struct int8_many_groups_work &work,
+                                    struct tec_cuda_launch *launch)
 {
-    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
-    struct int8_many_groups_work work = {at, base, count};
-    enum gemm_tile_id tile =
-        int8_many_groups_choose(finish.places(), count, a->k, a->digits, &facts);
-    dim3 blocks(
-        (unsigned)int8_many_groups_blocks(tile, finish.places(), count, launch->processors));
+    dim3 blocks((unsigned)start.x, (unsigned)start.y);
 #define INT8_MANY_GROUPS_TILE(name, ...)                                           \
-    if (tile == GEMM_##name)                                                       \
+    if (start.tile == GEMM_##name)                                                 \
         tec_cuda_start(launch, gemm_int8_many_groups_kernel<name, Finish>, blocks, \
                        dim3(name::THREADS), name::SHARED, *a, finish, work);
 #include "kernels/cuda/gemm_tiles.def"
-}
-
-/* Start a product of many rows (int8_part), as many at a time as there is room for; all where
- * their digits are ready. */
-template <class Finish>
-static void int8_many_groups_start_all(const struct tec_gemm_args *a, const Finish &finish,
-                                       struct tec_cuda_launch *launch)
-{
-    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
-    struct tec_cuda_digits form = int8_form(a->k, a->digits);
-    each_part_of_digits(a, &form, NULL, int8_part(&form, &facts), launch,
-                        [&](int base, int count, const unsigned char *at) {
-                            int8_many_groups_start(a, finish, base, count, at, launch);
-                        });
 }

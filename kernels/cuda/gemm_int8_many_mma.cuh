@@ -207,7 +207,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
         copier.bring_weights(g);
     wait_previous();
     release_next();
-    struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
+    struct rows rows = live_rows(a);
     if (in.base + row >= rows.live) {
         copy_commit();
         copy_wait<0>(); /* what is on its way would come into the next block's memory */
@@ -254,35 +254,16 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
                   "gemm_choice.h counts with the same");
 #include "kernels/cuda/gemm_tiles.def"
 
-/* Start one part of the rows, whose digits are at `at`, by the tile that was chosen. */
+/* Start a part of the rows. */
 template <class Finish>
-static void int8_many_mma_start(enum gemm_tile_id tile, const struct tec_gemm_args *a,
-                                const Finish &finish, const struct tec_cuda_digits *form, int base,
-                                int count, void *at, struct tec_cuda_launch *launch)
+static void int8_many_mma_launch(const struct gemm_start &start, const struct tec_gemm_args *a,
+                                 const Finish &finish, const struct int8_many_mma_in &in,
+                                 struct tec_cuda_launch *launch)
 {
-    struct digits_out out = digits_out_of(at, form, count);
-    struct int8_many_mma_in in = {out.at, out.units, base};
-#define INT8_MANY_MMA_TILE(name, ...)                                                \
-    if (tile == GEMM_##name)                                                         \
-        tec_cuda_start(launch, gemm_int8_many_mma_kernel<name, Finish>,              \
-                       dim3((unsigned)ceil_div(count, (int)name::ROWS),              \
-                            (unsigned)ceil_div(finish.places(), (int)name::PANELS)), \
+    dim3 blocks((unsigned)start.x, (unsigned)start.y);
+#define INT8_MANY_MMA_TILE(name, ...)                                           \
+    if (start.tile == GEMM_##name)                                              \
+        tec_cuda_start(launch, gemm_int8_many_mma_kernel<name, Finish>, blocks, \
                        dim3(name::THREADS), name::SHARED, *a, finish, in);
 #include "kernels/cuda/gemm_tiles.def"
-}
-
-/* Start a product of many rows (int8_part), as many at a time as there is room for; all where
- * their digits are ready. */
-template <class Finish>
-static void int8_many_mma_start_all(const struct tec_gemm_args *a, const Finish &finish,
-                                    struct tec_cuda_launch *launch)
-{
-    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
-    struct tec_cuda_digits form = int8_form(a->k, a->digits);
-    each_part_of_digits(a, &form, NULL, int8_part(&form, &facts), launch,
-                        [&](int base, int count, void *at) {
-                            enum gemm_tile_id tile =
-                                int8_many_mma_choose(finish.places(), count, form.digits, &facts);
-                            int8_many_mma_start(tile, a, finish, &form, base, count, at, launch);
-                        });
 }

@@ -85,7 +85,7 @@ multiply_tile(const struct tec_gemm_args &a, const Finish &finish, const Front &
         feed.weights(s);
     wait_previous();
     release_next();
-    struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
+    struct rows rows = live_rows(a);
     feed.live = rows.live;
     if (feed.first >= rows.live) {
         copy_commit();

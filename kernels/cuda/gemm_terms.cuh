@@ -241,7 +241,7 @@ multiply_terms(const struct tec_gemm_args &a, const Finish &finish, const struct
     __syncthreads();
     wait_previous();
     release_next();
-    struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
+    struct rows rows = live_rows(a);
     if (work.first >= rows.live)
         return;
     if ((int)threadIdx.x >= S::SUMMING) {

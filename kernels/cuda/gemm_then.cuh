@@ -37,10 +37,7 @@ static struct gemm_ask ask_of(const struct tec_gemm_args *a, bool norm, const Fi
 /* Whether x and weights can be copied in 16 bytes; else the launch has failed. */
 static inline bool moves_as_quads(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
-    bool aligned = floats_aligned(a->x, a->ldx) && (uintptr_t)a->w % 16 == 0;
-    if (!aligned && launch->error == cudaSuccess)
-        launch->error = cudaErrorInvalidValue;
-    return aligned;
+    return tec_cuda_need_aligned(floats_aligned(a->x, a->ldx) && (uintptr_t)a->w % 16 == 0, launch);
 }
 
 /* With tiles of 8 to 32 rows, and perhaps a norm, where FEW. */

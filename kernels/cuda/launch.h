@@ -59,6 +59,15 @@ static inline struct tec_cuda_facts tec_cuda_facts_of(const struct tec_cuda_laun
     return f;
 }
 
+/* What is moved in 16 bytes begins at such; else the launch has failed. Returns whether it has not.
+ */
+static inline bool tec_cuda_need_aligned(bool aligned, struct tec_cuda_launch *launch)
+{
+    if (!aligned && launch->error == cudaSuccess)
+        launch->error = cudaErrorInvalidValue;
+    return launch->error == cudaSuccess;
+}
+
 /* Whether a device of this compute capability multiplies by warp groups. */
 bool tec_cuda_groups(int capability);
 /* A kernel that has as many threads and registers as any whose splits may be a cluster; its shared

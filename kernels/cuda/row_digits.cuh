@@ -2,6 +2,7 @@
  * of bytes read them; and how a number becomes digits. */
 #pragma once
 
+#include "kernels/cuda/gemm_choice.h"
 #include "kernels/cuda/lang.cuh"
 #include "kernels/cuda/row_digits.h"
 #include "kernels/int4.h"
@@ -41,19 +42,19 @@ static inline struct digits_out digits_out_of(void *at, const struct tec_cuda_di
 }
 
 /* Call start(base, count, digits) for each part of the rows of a product, as many as there is room
- * for, whose digits row_digits has written; for all where the kernel in front has left them. */
+ * for, whose digits row_digits has written; for all where the kernel in front has left them. Such
+ * products copy weights 16 bytes at a time. */
 template <class Start>
-static void each_part_of_digits(const struct tec_gemm_args *a, const struct tec_cuda_digits *form,
-                                const int *order, int part, struct tec_cuda_launch *launch,
-                                Start start)
+static void each_part_of_digits(const struct tec_gemm_args *a, const struct digits_choice *choice,
+                                const int *order, struct tec_cuda_launch *launch, Start start)
 {
-    unsigned char *ready = order ? NULL : tec_cuda_digits_ready(a, form, launch);
-    if (!tec_cuda_digits_weights(a, launch))
+    unsigned char *ready = order ? NULL : tec_cuda_digits_ready(a, &choice->form, launch);
+    if (!tec_cuda_need_aligned((uintptr_t)a->w % 16 == 0, launch))
         return;
-    for (int base = 0; base < a->max_rows; base += part) {
-        int count = a->max_rows - base < part ? a->max_rows - base : part;
+    for (int base = 0; base < a->max_rows; base += choice->part) {
+        int count = a->max_rows - base < choice->part ? a->max_rows - base : choice->part;
         if (!ready)
-            tec_cuda_row_digits(a, form, order, base, count, launch);
+            tec_cuda_row_digits(a, &choice->form, order, base, count, launch);
         start(base, count, ready ? ready : launch->terms);
     }
 }

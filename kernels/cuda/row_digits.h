@@ -6,21 +6,9 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/row_digits_room.h"
 
-#include <stdint.h>
-
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Products that read digits copy weights 16 bytes at a time; false: these lie otherwise, which is
- * the launch's error. */
-static inline bool tec_cuda_digits_weights(const struct tec_gemm_args *a,
-                                           struct tec_cuda_launch *launch)
-{
-    if ((uintptr_t)a->w % 16 && launch->error == cudaSuccess)
-        launch->error = cudaErrorInvalidValue;
-    return launch->error == cudaSuccess;
-}
 
 /* Write the digits and units of rows first .. first + count - 1 of a->x to launch->terms, which has
  * room for them; those that do not live are left as they are. `order`: k j is column order[j] of x;
