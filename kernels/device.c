@@ -89,6 +89,7 @@ enum tec_status tec_device_open(struct tec_device **out, const struct tec_device
     device->chooses = device->team && !options->threads && !options->beside && lanes > 1;
     device->branches = kind->branches && kind->branches(options);
     device->workspace = kind->workspace(options);
+    device->rows = kind->rows ? kind->rows(options) : 0;
     if (device->measures) {
         device->layout = kind->layout(options);
         atomic_store(&device->memory.bytes, device->workspace);
@@ -164,6 +165,20 @@ size_t tec_device_scratch(const struct tec_device *device, enum tec_stream strea
 int64_t tec_device_workspace(const struct tec_device *device)
 {
     return device->workspace;
+}
+
+enum tec_status tec_device_take_rows(struct tec_device *device, struct tec_error *err)
+{
+    int64_t rows = device->rows;
+    if (rows == 0)
+        return TEC_OK;
+    if (device->measures)
+        atomic_fetch_add(&device->memory.bytes, rows);
+    else
+        TEC_TRY(device->kind->take_rows(device, err));
+    device->workspace += rows;
+    device->rows = 0;
+    return TEC_OK;
 }
 
 enum tec_status tec_device_failure(const struct tec_device *device, struct tec_error *err)

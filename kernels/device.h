@@ -74,6 +74,11 @@ bool tec_device_reads_host(const struct tec_device *device);
 size_t tec_device_scratch(const struct tec_device *device, enum tec_stream stream, int head_dim);
 int64_t tec_device_workspace(const struct tec_device *device);
 
+/* Before captures with products of 8-bit or 4-bit weights, or with sums of attention's weights, are
+ * made: the device takes for itself what these need of rows, once, and the workspace has it from
+ * then on. TEC_NO_MEMORY, TEC_DEVICE. */
+enum tec_status tec_device_take_rows(struct tec_device *device, struct tec_error *err);
+
 /* Zeroed device memory aligned to 64, or NULL. Kept apart from host memory by its owner. */
 void *tec_device_get(struct tec_device *device, size_t size);
 void tec_device_put(struct tec_device *device, void *memory);

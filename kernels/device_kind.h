@@ -51,8 +51,8 @@ struct tec_device {
     struct tec_heap memory; /* device memory, counted apart */
     int lanes, beside;
     bool branches;
-    bool chooses; /* the lanes of small captures: nobody has said how many */
-    int64_t workspace;
+    bool chooses;                      /* the lanes of small captures: nobody has said how many */
+    int64_t workspace, rows;           /* taken; what take_rows will take, 0 when it has */
     enum tec_matrix_layout layout;     /* set by the kind's open */
     const char *computes;              /* the same */
     const struct tec_kernels *kernels; /* the same; NULL: replays run on no table */
@@ -88,12 +88,15 @@ struct tec_device_kind {
     enum tec_matrix_layout (*layout)(const struct tec_device_options *options);
     int (*lanes)(const struct tec_device_options *options);
     int64_t (*workspace)(const struct tec_device_options *options);
+    int64_t (*rows)(const struct tec_device_options *options);  /* NULL: take_rows takes nothing */
     bool (*branches)(const struct tec_device_options *options); /* NULL: never */
     size_t (*scratch)(int lanes, int head_dim);
     /* Make the kind's struct; the caller fills what struct tec_device has in common. */
     enum tec_status (*open)(struct tec_device **out, const struct tec_device_options *options,
                             struct tec_heap *heap, struct tec_error *err);
     void (*close)(struct tec_device *device);
+    /* Take what `rows` said, and count it. Not called where that was nothing. */
+    enum tec_status (*take_rows)(struct tec_device *device, struct tec_error *err);
     void *(*get)(struct tec_device *device, size_t size);
     void (*put)(struct tec_device *device, void *memory);
     void *(*pin)(struct tec_device *device, size_t size); /* NULL, with all below: plain memory */

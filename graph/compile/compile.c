@@ -200,6 +200,8 @@ static enum tec_status take_picture_rows(struct tec_plan *p, float *others, stru
 
 static enum tec_status run_passes(struct tec_plan *p, bool lower, struct tec_error *err)
 {
+    if (p->weights->packed || p->spec.segments > 0)
+        TEC_TRY(tec_device_take_rows(p->device, err));
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         bool wanted = lower || passes[i].run != tec_pass_lower;
         enum tec_status status = wanted ? passes[i].run(p, err) : TEC_OK;

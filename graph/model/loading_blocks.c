@@ -139,5 +139,6 @@ enum tec_status tec_weight_loading_matrix(struct tec_weight_loading *l, int rows
     *m = (struct tec_matrix){.w = w, .n = tec_padded(rows), .k = k, .cols = rows, .form = form};
     if (form == TEC_FORM_INT4)
         m->group = tec_weight_loading_group(l, k);
+    l->out->packed |= form == TEC_FORM_INT8 || form == TEC_FORM_INT4;
     return TEC_OK;
 }

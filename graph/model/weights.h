@@ -86,6 +86,7 @@ struct tec_weights {
     size_t *sizes; /* [n_blocks] */
     int n_blocks, block_room;
     bool tied;               /* head and embedding have the same values */
+    bool packed;             /* some matrix is of 8-bit or 4-bit weights */
     struct tec_blocks *kept; /* the mapped file that they came from; NULL: a checkpoint's */
 };
 

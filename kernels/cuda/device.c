@@ -64,12 +64,29 @@ static int lanes(const struct tec_device_options *options)
     return n;
 }
 
+/* What a device of these options multiplies by warp groups keeps the terms of rows in memory. */
+static bool keeps_terms(const struct tec_device_options *options)
+{
+    int capability = 0;
+    return capability_of(options->index, &capability) == cudaSuccess && tec_cuda_groups(capability);
+}
+
+static int streams(const struct tec_device_options *options)
+{
+    return 1 + (options->beside > 0) + tec_gpu_branch_wanted(options);
+}
+
 static int64_t workspace(const struct tec_device_options *options)
 {
     int64_t tickets = TEC_CUDA_TICKETS * (int64_t)sizeof(int);
-    int64_t each =
-        TEC_CUDA_PARTIALS + TEC_CUDA_SQUARES + TEC_CUDA_TERMS + tickets + (int64_t)sizeof(int);
-    return (1 + (options->beside > 0) + tec_gpu_branch_wanted(options)) * each;
+    int64_t terms = keeps_terms(options) ? TEC_CUDA_TERMS : 0;
+    return streams(options) *
+           (TEC_CUDA_PARTIALS + TEC_CUDA_SQUARES + terms + tickets + (int64_t)sizeof(int));
+}
+
+static int64_t rows(const struct tec_device_options *options)
+{
+    return keeps_terms(options) ? 0 : streams(options) * (int64_t)TEC_CUDA_TERMS;
 }
 
 static size_t scratch(int n, int head_dim)
@@ -86,14 +103,18 @@ static enum tec_matrix_layout layout(const struct tec_device_options *options)
 
 /* --- streams --------------------------------------------------------------------------------- */
 
+static cudaError_t make_terms(struct tec_gpu_stream *s)
+{
+    cudaError_t error = cudaMalloc((void **)&s->launch.terms, TEC_CUDA_TERMS);
+    s->launch.terms_size = error == cudaSuccess ? TEC_CUDA_TERMS : 0;
+    return error;
+}
+
 static cudaError_t make_memory(struct tec_gpu_stream *s)
 {
     size_t tickets = TEC_CUDA_TICKETS * sizeof(int);
     void *board = NULL;
     cudaError_t error = cudaMalloc((void **)&s->launch.partials, TEC_CUDA_PARTIALS);
-    if (error == cudaSuccess)
-        error = cudaMalloc((void **)&s->launch.terms, TEC_CUDA_TERMS);
-    s->launch.terms_size = TEC_CUDA_TERMS;
     if (error == cudaSuccess)
         error = cudaMalloc((void **)&s->launch.squares, TEC_CUDA_SQUARES);
     s->launch.squares_size = TEC_CUDA_SQUARES;
@@ -148,6 +169,8 @@ static cudaError_t make_stream(struct tec_gpu *gpu, struct tec_gpu_stream *s, in
     s->launch.capability = capability;
     set_overlap(s, capability);
     s->launch.groups = tec_cuda_groups(capability);
+    if (error == cudaSuccess && s->launch.groups)
+        error = make_terms(s);
     /* a share of the device may have less room */
     s->launch.clusters = gpu->green && s == &gpu->streams[TEC_STREAM_BESIDE] ? 0 : gpu->clusters;
     s->launch.partials_size = TEC_CUDA_PARTIALS;
@@ -287,6 +310,30 @@ static void count(struct tec_device *device, int64_t bytes)
         atomic_store(&device->memory.peak, now);
 }
 
+static enum tec_status take_rows(struct tec_device *device, struct tec_error *err)
+{
+    struct tec_gpu *gpu = (struct tec_gpu *)device;
+    if (!tec_gpu_use(gpu))
+        return tec_device_failure(device, err);
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; i < gpu->n_streams && error == cudaSuccess; i++)
+        error = make_terms(&gpu->streams[i]);
+    if (gpu->branches && error == cudaSuccess)
+        error = make_terms(&gpu->branch.s);
+    if (error == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError(); /* that one does not stay */
+        return tec_fail(err, TEC_NO_MEMORY,
+                        "cuda:%d: no memory for rows of products, %d MiB on each stream",
+                        gpu->index, TEC_CUDA_TERMS >> 20);
+    }
+    if (error != cudaSuccess) {
+        tec_gpu_fail(gpu, error, "taking memory", NULL);
+        return tec_device_failure(device, err);
+    }
+    count(device, (int64_t)(gpu->n_streams + gpu->branches) * TEC_CUDA_TERMS);
+    return TEC_OK;
+}
+
 /* Zeroed, or NULL with nothing taken. No stream waits for the default one, and memory may be used
  * on any of them: it is waited for. */
 static void *take(struct tec_gpu *gpu, size_t size)
@@ -366,10 +413,12 @@ const struct tec_device_kind tec_device_kind_cuda = {.name = "cuda",
                                                      .layout = layout,
                                                      .lanes = lanes,
                                                      .workspace = workspace,
+                                                     .rows = rows,
                                                      .branches = tec_gpu_branch_wanted,
                                                      .scratch = scratch,
                                                      .open = gpu_open,
                                                      .close = gpu_close,
+                                                     .take_rows = take_rows,
                                                      .get = get,
                                                      .put = put,
                                                      .pin = tec_gpu_pin,

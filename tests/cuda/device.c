@@ -1,5 +1,6 @@
 /* device.c - the CUDA device behind the seam, on the emulator: opening, copies, captures, loops,
  * two streams; in every order in which work may run. */
+#include "kernels/cuda/sizes.h"
 #include "tests/box.h"
 #include "tests/cuda/bench.h"
 #include "tests/device_facts.h"
@@ -117,6 +118,64 @@ TEST(lanes_beside_are_fewer_than_all)
     const struct tec_device_options options = {.kind = "cuda", .beside = 1};
     CHECK_INT(tec_device_open(&device, &options, &heap, &err), ==, TEC_INVALID);
     CHECK_INT(heap.live, ==, 0);
+    bench_clean();
+}
+
+static void check_workspace(const struct tec_device *device, int64_t bytes)
+{
+    struct cuda_emulator_counters c;
+    cuda_emulator_counters(&c);
+    CHECK_INT(tec_device_workspace(device), ==, bytes);
+    CHECK_INT(c.device_bytes, ==, bytes);
+    CHECK_INT(device_bytes_of(device), ==, bytes);
+    CHECK_INT(tec_device_peak(device), ==, bytes);
+}
+
+/* On 9.0 every stream has memory for rows as terms; elsewhere it is taken when a plan asks for it,
+ * once, by a device that only measures as well. */
+TEST(memory_for_rows_of_products_is_taken_once)
+{
+    for (int i = 0; i < 8; i++) {
+        struct tec_heap heap = {0};
+        struct tec_device *measuring, *device;
+        struct tec_device_options o = {.kind = "cuda", .beside = i / 2 % 2, .branches = i / 4};
+        bench_clean();
+        cuda_emulator_device(i % 2 ? 87 : 90, 132, (size_t)1 << 30);
+        REQUIRE(tec_device_open(&device, &o, &heap, &err) == TEC_OK);
+        o.measure = true;
+        REQUIRE(tec_device_open(&measuring, &o, &heap, &err) == TEC_OK);
+        int64_t without = tec_device_workspace(measuring), streams = 1 + o.beside + o.branches;
+        int64_t with = without + (i % 2) * streams * TEC_CUDA_TERMS;
+        check_workspace(device, without);
+        for (int turn = 0; turn < 2; turn++) {
+            CHECK_INT(tec_device_take_rows(device, &err), ==, TEC_OK);
+            CHECK_INT(tec_device_take_rows(measuring, &err), ==, TEC_OK);
+            check_workspace(device, with);
+            CHECK_INT(tec_device_workspace(measuring), ==, with);
+            CHECK_INT(device_bytes_of(measuring), ==, with);
+        }
+        tec_device_close(measuring);
+        tec_device_close(device);
+        CHECK_INT(heap.live, ==, 0);
+        bench_check_empty();
+    }
+    bench_clean();
+}
+
+TEST(memory_for_rows_of_products_may_end)
+{
+    struct tec_heap heap = {0};
+    struct tec_device *device;
+    const struct tec_device_options o = {.kind = "cuda", .beside = 1};
+    bench_clean();
+    cuda_emulator_device(87, 40, (size_t)150 << 20);
+    REQUIRE(tec_device_open(&device, &o, &heap, &err) == TEC_OK);
+    CHECK_INT(tec_device_take_rows(device, &err), ==, TEC_NO_MEMORY);
+    CHECK_STR(err.message, "cuda:0: no memory for rows of products, 64 MiB on each stream");
+    CHECK_INT(tec_device_failure(device, NULL), ==, TEC_OK);
+    tec_device_close(device);
+    CHECK_INT(heap.live, ==, 0);
+    bench_check_empty();
     bench_clean();
 }
 

@@ -29,15 +29,15 @@ static void check_empty(void)
 
 /* --- load ------------------------------------------------------------------------------------ */
 
-static struct tec_pipeline *load(void)
+static struct tec_pipeline *load(const char *quantize)
 {
     struct tec_diagnostics d;
     struct tec_pipeline *p = NULL;
-    static const char *const set[] = {"nodes.talk.deadline.on_miss=continue"};
+    const char *const set[] = {"nodes.talk.deadline.on_miss=continue", quantize};
     const struct tec_load_options o = {.path = TECTUM_SOURCE "/pipelines/pi05_droid.lua",
                                        .root = TECTUM_SOURCE "/pipelines",
                                        .set = set,
-                                       .n_set = 1};
+                                       .n_set = 2};
     tec_diagnostics_init(&d, &heap);
     if (tec_pipeline_load(&p, &o, &heap, &d, &err) != TEC_OK)
         fprintf(stderr, "# %s\n", err.message);
@@ -46,9 +46,9 @@ static struct tec_pipeline *load(void)
     return p;
 }
 
-static enum tec_status open_engine(struct tec_engine **e, const struct tec_pipeline *p)
+static struct tec_engine_options options_of(const struct tec_pipeline *p)
 {
-    const struct tec_engine_options o = {
+    return (struct tec_engine_options){
         .pipeline = p,
         .root = TECTUM_SOURCE,
         .random = true,
@@ -57,6 +57,11 @@ static enum tec_status open_engine(struct tec_engine **e, const struct tec_pipel
         .dtype = "bf16",
         .device = {.kind = "cuda", .spin_us = 100, .patience_ms = PATIENCE_MS * 100},
         .saturated = true};
+}
+
+static enum tec_status open_engine(struct tec_engine **e, const struct tec_pipeline *p)
+{
+    const struct tec_engine_options o = options_of(p);
     *e = NULL;
     return tec_engine_open(e, &o, &heap, &err);
 }
@@ -92,7 +97,7 @@ TEST(a_load_that_fails_is_one_error)
                                             "cudaGraphInstantiate",
                                             "cudaGraphLaunch",
                                             "kernel"};
-    struct tec_pipeline *p = load();
+    struct tec_pipeline *p = load("model.quantize=none");
     int failures = 0;
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
         for (int nth = 1; fail_at_load(p, functions[i], nth); nth = nth * 6 + 1)
@@ -100,6 +105,33 @@ TEST(a_load_that_fails_is_one_error)
     CHECK_INT(failures, >, 20);
     printf("# %d loads failed\n", failures);
     tec_pipeline_free(p);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* What `check` says of the device's workspace is what an engine takes: with weights of 8 bits, and
+ * on 9.0 always, memory for rows of products. */
+TEST(a_workspace_is_what_was_measured)
+{
+    for (int i = 0; i < 4; i++) {
+        struct tec_pipeline *p = load(i % 2 ? "model.quantize=int8" : "model.quantize=none");
+        struct tec_engine_options o = options_of(p);
+        struct tec_arena arena;
+        struct tec_measured m;
+        struct tec_engine *e;
+        clean();
+        cuda_emulator_device(i / 2 ? 87 : 90, 16, (size_t)2 << 30);
+        tec_arena_init(&arena, &heap);
+        REQUIRE(tec_engine_measure(&m, &o, &heap, &arena, &err) == TEC_OK);
+        REQUIRE(open_engine(&e, p) == TEC_OK);
+        int64_t rest = TEC_CUDA_PARTIALS + TEC_CUDA_SQUARES + 4 * TEC_CUDA_TICKETS + 4;
+        CHECK_INT(m.bytes.workspace, ==, rest + (i == 2 ? 0 : TEC_CUDA_TERMS));
+        CHECK_INT(tec_device_workspace(e->device), ==, m.bytes.workspace);
+        tec_engine_close(e);
+        tec_arena_finish(&arena);
+        tec_pipeline_free(p);
+        check_empty();
+    }
+    clean();
     CHECK_INT(heap.live, ==, 0);
 }
 

@@ -59,11 +59,11 @@ static const struct tec_where *where_rows(const struct tec_pipeline *p, int chai
     return &p->resources[p->nodes[prefill].writes.index].where_size;
 }
 
-/* The device's own workspace counts once, the weights of a model once. */
-static void add_bytes(struct tec_byte_plan *sum, const struct tec_byte_plan *b, bool first,
+/* The weights of a model count once. */
+static void add_bytes(struct tec_byte_plan *sum, const struct tec_byte_plan *b, int64_t workspace,
                       bool loaded)
 {
-    int64_t workspace = first ? b->workspace : 0, weights = loaded ? 0 : b->weights;
+    int64_t weights = loaded ? 0 : b->weights;
     sum->weights += weights;
     sum->tables += b->tables;
     sum->kv += b->kv;
@@ -87,7 +87,9 @@ static void add_plan(const struct tec_engine *e, int chain, struct tec_measured 
         own &= e->chains[i].of->device != e->chains[chain].of->device;
     }
     int64_t before = out->bytes.total;
-    add_bytes(&out->bytes, &plan->bytes, own, loaded);
+    /* once for a device, as its last plan has left it */
+    int64_t workspace = own ? tec_device_workspace(e->chains[chain].of->device) : 0;
+    add_bytes(&out->bytes, &plan->bytes, workspace, loaded);
     out->needs[tec_engine_device_of(e, e->chains[chain].of)] += out->bytes.total - before;
     for (int i = 0; i < plan->n_parts; i++) {
         const struct tec_plan_part *part = &plan->parts[i];

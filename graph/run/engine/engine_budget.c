@@ -63,8 +63,9 @@ enum tec_status tec_engine_check_budget(const struct tec_engine *e, const struct
     bool host = tec_device_reads_host(e->device);
     int64_t budget = p->memory.device, staging = m->memory.staging, machine = available_memory();
     int64_t there = host ? machine : tec_device_room(e->device);
-    int64_t need = m->needs[0] - m->bytes.workspace + (host ? staging : 0);
+    int64_t taken = tec_device_workspace(e->device), need = m->needs[0] - taken;
     char needed[24], weights[24], rest[24], room[24];
+    need += host ? staging : 0;
     tec_byte_text(weights, m->bytes.weights);
     TEC_TRY(check_host(p, m, err));
     if (budget && m->bytes.total > budget)
