@@ -33,6 +33,7 @@ int64_t tec_cost_plus(int64_t a, int64_t b)
 void tec_cost_add(struct tec_cost *sum, const struct tec_cost *cost)
 {
     sum->products = tec_cost_plus(sum->products, cost->products);
+    sum->products_bytes = tec_cost_plus(sum->products_bytes, cost->products_bytes);
     sum->products_f32 = tec_cost_plus(sum->products_f32, cost->products_f32);
     sum->other = tec_cost_plus(sum->other, cost->other);
     sum->weights = tec_cost_plus(sum->weights, cost->weights);

@@ -15,7 +15,9 @@
 #include <stdint.h>
 
 struct tec_cost {
-    int64_t products;      /* FLOP of products whose weights are bf16, int8 or int4, or keys bf16 */
+    int64_t products; /* FLOP of products whose weights are bf16, int8 or int4, or keys bf16 */
+    int64_t
+        products_bytes;    /* of `products` those with int8 or int4 weights, which multiply bytes */
     int64_t products_f32;  /* FLOP of matrix products whose weights or keys are float32 */
     int64_t other;         /* all other FLOP */
     int64_t weights;       /* bytes read: matrices, vectors and tables that never change */

@@ -113,6 +113,7 @@ static struct tec_cost cost(const struct tec_call *call, const struct tec_counts
         weights += (int64_t)a->k * 4;
     return (struct tec_cost){
         .products = reduced ? products : 0,
+        .products_bytes = call->int8 || a->group ? products : 0,
         .products_f32 = reduced ? 0 : products,
         .other = results * (!!a->bias + (a->gate || a->fixed) + !!a->add),
         .weights = weights + (int64_t)a->n * 4 * vectors,

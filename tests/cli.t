@@ -457,6 +457,10 @@ sed -i 's/paper/query_only/; s/select = "full"/select = "cacheblend", check_laye
 run 0 "a memory that computes fewer, and scores nothing" graph --roofline h100 --root . "$W/two.lua"
 ok "$([ "$alone" = "$(awk '$1 == "importance" { print $7; exit }' "$W/out")" ]; echo $?)" "attention is summed up where the memory that scores computes fewer"
 ok "$(! grep -q recall.branch "$W/out"; echo $?)" "a memory that compares amid a layer has no branches"
+run 0 "of 8-bit weights" graph --roofline orin --set model.quantize=int8 --format json pipelines/demo_metaworld.lua
+python3 -c 'import json, sys; f = [r["flop"] for r in json.load(open(sys.argv[1]))["rows"] if r["stage"] == "prefix"]
+assert f and all(0 < x["products_bytes"] < x["products"] for x in f), f' "$W/out" 2>>"$W/err"
+ok $? "products of bytes are among the products"
 run 2 "kernels without a roofline" graph --kernels pipelines/demo_metaworld.lua
 run 2 "no such machine" graph --roofline b300 pipelines/demo_metaworld.lua
 err "'b300'; there are: h200, h100, 4090, orin, thor"

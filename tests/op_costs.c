@@ -21,6 +21,7 @@ static void check(const struct tec_call *call, const struct tec_cost *want)
 {
     struct tec_cost got = cost_of(call);
     CHECK_INT(got.products, ==, want->products);
+    CHECK_INT(got.products_bytes, ==, want->products_bytes);
     CHECK_INT(got.products_f32, ==, want->products_f32);
     CHECK_INT(got.other, ==, want->other);
     CHECK_INT(got.weights, ==, want->weights);
@@ -190,10 +191,12 @@ TEST(four_bit_weights_and_penalties)
     call.args.gemm =
         (struct tec_gemm_args){.rows = live, .max_rows = 8, .n = 32, .k = 40, .group = 32};
     /* two panels of 2 + 5 lines; besides nothing */
-    IS(call, .products = 3 * 32 * 40 * 2, .weights = 2 * 7 * 64, .read = 480, .written = 384);
+    IS(call, .products = 3 * 32 * 40 * 2, .products_bytes = 3 * 32 * 40 * 2, .weights = 2 * 7 * 64,
+       .read = 480, .written = 384);
     static int order[40];
     call.args.gemm.order = order;
-    IS(call, .products = 3 * 32 * 40 * 2, .weights = 2 * 7 * 64 + 160, .read = 480, .written = 384);
+    IS(call, .products = 3 * 32 * 40 * 2, .products_bytes = 3 * 32 * 40 * 2,
+       .weights = 2 * 7 * 64 + 160, .read = 480, .written = 384);
     call = tec_call_of(TEC_OP_repetition_penalty, "repetition_penalty");
     call.args.repetition_penalty =
         (struct tec_repetition_penalty_args){.rows = live, .max_rows = 8, .words = 4};

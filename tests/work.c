@@ -4,7 +4,7 @@
 #include "graph/model/program.h"
 #include "tests/stage_work.h"
 #include "tests/tiny.h"
-#include "tools/measure/roofline.h"
+#include "tools/measure/modelled.h"
 
 #include <math.h>
 #include <string.h>
@@ -493,7 +493,8 @@ static bool near(double got, double want)
 /* 10 TFLOP/s of bf16, 1 of float32, 100 GB/s: 1e7 FLOP, 1e6 FLOP, 1e5 bytes a microsecond. */
 TEST(a_call_takes_the_longest_of_its_bounds)
 {
-    const struct tec_peak peak = {.bf16 = 10, .f32 = 1, .memory = 100, .boundary = 2};
+    const struct tec_peak peak = {
+        .name = "none", .bf16 = 10, .f32 = 1, .memory = 100, .boundary = 2};
     struct tec_cost c = {.products = 30000000, .other = 4000000, .weights = 200000, .read = 400000};
     CHECK(near(tec_roofline_us(&peak, &c, TEC_BOUND_PRODUCTS), 3));
     CHECK(near(tec_roofline_us(&peak, &c, TEC_BOUND_ONE_TERM), 6)); /* bytes */
@@ -503,6 +504,24 @@ TEST(a_call_takes_the_longest_of_its_bounds)
     c.products = 0;
     CHECK(near(tec_roofline_us(&peak, &c, TEC_BOUND_PRODUCTS), 0));
     CHECK(near(tec_roofline_bounded_us(&peak, 5, 3), 11));
+}
+
+/* Of 30 MFLOP 20 are of bytes: twice as fast as bf16 where nothing is known of a chip, four times
+ * on one that halves bf16, and no faster than its multiprocessors: 2 * 1024 * 10 * 100 MHz
+ * are 2.048 TOP/s. */
+TEST(products_of_bytes_go_at_their_rate)
+{
+    struct tec_chip chip = {.capability = 89, .processors = 1000, .mhz = 1000};
+    struct tec_peak peak = {.name = "none", .bf16 = 10, .f32 = 1, .memory = 100};
+    const struct tec_cost c = {.products = 30000000, .products_bytes = 20000000};
+    CHECK(near(tec_roofline_us(&peak, &c, TEC_BOUND_PRODUCTS), 2));
+    CHECK(near(tec_roofline_us(&peak, &c, TEC_BOUND_ONE_TERM), 2));
+    CHECK(near(tec_roofline_us(&peak, &c, TEC_BOUND_TWO_TERM), 4));
+    peak.chip = &chip;
+    CHECK(near(tec_roofline_us(&peak, &c, TEC_BOUND_ONE_TERM), 1.5));
+    chip.processors = 10;
+    chip.mhz = 100;
+    CHECK(near(tec_roofline_us(&peak, &c, TEC_BOUND_ONE_TERM), 1 + 20 / 2.048));
 }
 
 TEST(machines_by_name)

@@ -100,18 +100,23 @@ static int digits_instructions(enum gemm_tile_id id)
     return 0;
 }
 
-/* TOP/s of bytes. */
-static double byte_rate(const struct start *s)
+double tec_chip_byte_rate(const struct tec_peak *peak, const struct tec_chip *chip)
 {
-    const struct tec_chip *chip = s->chip;
+    if (!chip)
+        return peak->bf16 * BYTE_RATE;
     int c = chip->capability, line = 0;
     for (int i = 1; i < (int)(sizeof byte_adds / sizeof byte_adds[0]); i++)
         if (c >= byte_adds[i].capability)
             line = i;
     double most = 2 * byte_adds[line].adds * chip->processors * chip->mhz * 1e-6;
     bool halved = c == 86 || c == 89 || c == 120;
-    double rate = s->peak->bf16 * (halved ? BYTE_RATE_HALVED : BYTE_RATE);
+    double rate = peak->bf16 * (halved ? BYTE_RATE_HALVED : BYTE_RATE);
     return rate < most ? rate : most;
+}
+
+static double byte_rate(const struct start *s)
+{
+    return tec_chip_byte_rate(s->peak, s->chip);
 }
 
 /* Blocks of 16 k that a thread block takes, as steps of its tile. */

@@ -19,6 +19,10 @@ struct tec_chip {
 /* The chip of a machine; NULL: nothing is known of it. */
 const struct tec_chip *tec_chip_of(const struct tec_peak *peak);
 
+/* TOP/s of products of bytes: by the peak of bf16 and what a multiprocessor has; of no chip (NULL)
+ * twice the peak. */
+double tec_chip_byte_rate(const struct tec_peak *peak, const struct tec_chip *chip);
+
 /* What launchers would decide by on such a device. */
 struct tec_cuda_facts tec_chip_facts(const struct tec_chip *chip);
 

@@ -6,6 +6,7 @@
 #include "tools/measure/roofline.h"
 
 #include "base/nearest.h"
+#include "tools/measure/modelled.h"
 #include "tools/measure/roofline_file.h"
 
 #include <string.h>
@@ -20,11 +21,14 @@ static double larger(double a, double b)
 /* TFLOP/s are 1e6 FLOP a microsecond; GB/s are 1e3 bytes a microsecond. */
 double tec_roofline_us(const struct tec_peak *peak, const struct tec_cost *c, enum tec_bound bound)
 {
-    double products = (double)c->products / (peak->bf16 * 1e6);
+    double bytes = (double)c->products_bytes, terms = (double)c->products - bytes;
+    double per_byte = tec_chip_byte_rate(peak, tec_chip_of(peak)) * 1e6;
+    double products = terms / (peak->bf16 * 1e6) + bytes / per_byte;
     if (bound == TEC_BOUND_PRODUCTS) {
         int64_t all = tec_cost_plus(c->products, c->products_f32);
         double moved = (double)tec_cost_plus(c->weights, c->kv_read) / (peak->memory * 1e3);
-        return all > 0 ? larger((double)all / (peak->bf16 * 1e6), moved) : 0.0;
+        double f32 = (double)c->products_f32 / (peak->bf16 * 1e6);
+        return all > 0 ? larger(products + f32, moved) : 0.0;
     }
     double plain = (double)tec_cost_plus(c->products_f32, c->other) / (peak->f32 * 1e6);
     double moved = (double)tec_cost_bytes(c) / (peak->memory * 1e3);

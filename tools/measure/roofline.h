@@ -29,7 +29,8 @@ extern const int tec_n_peaks;
 
 /* The costs of a call that a bound counts. */
 enum tec_bound {
-    TEC_BOUND_PRODUCTS, /* matrix products alone, all at the bf16 peak, and their weights and keys:
+    TEC_BOUND_PRODUCTS, /* matrix products alone, of bytes at the rate of bytes, all others at
+                         * the bf16 peak, and their weights and keys:
                          * as if all else were fused into them and stayed on the chip */
     TEC_BOUND_ONE_TERM, /* everything; products of bf16 weights or keys take an activation as one
                          * bf16 number */

@@ -170,12 +170,13 @@ static json_t *sum_json(const struct tec_roofline *r, const struct tec_roofline_
             json_real(tec_roofline_bounded_us(r->peaks[i], 0.0, s->kernels - s->beside)));
         json_object_set_new(us, r->peaks[i]->name, bounds);
     }
-    return json_pack("{s:I, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:o}", "calls",
+    return json_pack("{s:I, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:o}", "calls",
                      (json_int_t)s->kernels, "flop", "products", (json_int_t)c->products,
-                     "products_f32", (json_int_t)c->products_f32, "other", (json_int_t)c->other,
-                     "bytes", "weights", (json_int_t)c->weights, "read", (json_int_t)c->read,
-                     "written", (json_int_t)c->written, "kv_read", (json_int_t)c->kv_read,
-                     "kv_written", (json_int_t)c->kv_written, "predicted_us", us);
+                     "products_bytes", (json_int_t)c->products_bytes, "products_f32",
+                     (json_int_t)c->products_f32, "other", (json_int_t)c->other, "bytes", "weights",
+                     (json_int_t)c->weights, "read", (json_int_t)c->read, "written",
+                     (json_int_t)c->written, "kv_read", (json_int_t)c->kv_read, "kv_written",
+                     (json_int_t)c->kv_written, "predicted_us", us);
 }
 
 static json_t *row_json(const struct tec_roofline *r, const struct tec_roofline_row *row)
