@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { LONGEST = 40 };
@@ -77,4 +78,12 @@ const char *tec_nearest(const char *word, const char *const *names, int n)
         limit = d - 1; /* only a nearer name replaces it */
     }
     return best;
+}
+
+struct tec_meant tec_meant(char mark, const char *near)
+{
+    struct tec_meant meant = {""};
+    if (near)
+        snprintf(meant.text, sizeof meant.text, "%c did you mean '%.60s'?", mark, near);
+    return meant;
 }

@@ -12,6 +12,13 @@ int tec_word_distance(const char *a, const char *b, int limit);
  * 40 bytes skipped. */
 const char *tec_nearest(const char *word, const char *const *names, int n);
 
+/* What a message says of it at its end: "; did you mean 'NEAR'?", with that mark before it; "" for
+ * NULL. Of a longer name than tec_nearest gives its beginning. */
+struct tec_meant {
+    char text[80];
+};
+struct tec_meant tec_meant(char mark, const char *near);
+
 /* The largest distance that still counts as near. */
 int tec_near_limit(const char *word);
 

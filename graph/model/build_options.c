@@ -227,8 +227,8 @@ static int unknown_option(lua_State *L, enum tec_model_word word, const char *ke
         if (!i || fields[i].word == word)
             names[n++] = fields[i].key;
     const char *near = tec_nearest(key, names, n);
-    return luaL_error(L, "%s: has no option '%s'%s%s%s", tec_word_kinds[word].name, key,
-                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return luaL_error(L, "%s: has no option '%s'%s", tec_word_kinds[word].name, key,
+                      tec_meant(';', near).text);
 }
 
 void tec_builder_options(lua_State *L, struct tec_builder *b, struct tec_model_call *c, int index)

@@ -159,8 +159,8 @@ static int find_word(lua_State *L)
         }
     }
     const char *near = key ? tec_nearest(key, names, n) : NULL;
-    return luaL_error(L, "the builder has no word '%s'%s%s%s", key ? key : "?",
-                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return luaL_error(L, "the builder has no word '%s'%s", key ? key : "?",
+                      tec_meant(';', near).text);
 }
 
 void tec_builder_given(lua_State *L, struct tec_builder *b, enum tec_model_word word,

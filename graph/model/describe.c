@@ -165,9 +165,8 @@ static enum tec_status fail_named(const char *root, const char *arch, struct tec
     if (dir)
         closedir(dir);
     const char *near = tec_nearest(arch, names, n);
-    return tec_fail(err, TEC_NOT_FOUND,
-                    "no model is named '%.80s': %s/%.80s.lua is not there%s%s%s", arch, root, arch,
-                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return tec_fail(err, TEC_NOT_FOUND, "no model is named '%.80s': %s/%.80s.lua is not there%s",
+                    arch, root, arch, tec_meant(';', near).text);
 }
 
 /* Whether a description refuses a field of the checkpoint's files: they are at fault, not it. */

@@ -28,8 +28,8 @@ static void fail_unknown(struct tec_fields *f, const char *what, const char *nam
                          const char *const *names, size_t n)
 {
     const char *near = tec_nearest(name, names, (int)n);
-    tec_fields_fail(f, TEC_MALFORMED, "unknown %s '%.60s'%s%s%s", what, name,
-                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    tec_fields_fail(f, TEC_MALFORMED, "unknown %s '%.60s'%s", what, name,
+                    tec_meant(';', near).text);
 }
 
 struct tec_fields tec_fields_open(const json_t *object, const char *const *names, size_t n,

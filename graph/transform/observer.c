@@ -42,9 +42,8 @@ static enum tec_status find_slot(struct tec_observer *o, int camera, struct tec_
             return TEC_OK;
         }
     const char *near = tec_nearest(slot, needs->slots, needs->n_slots);
-    return tec_fail(err, TEC_MALFORMED, "%s: the model has no camera slot '%s'%s%s%s",
-                    o->robot->called, slot, near ? "; did you mean '" : "", near ? near : "",
-                    near ? "'?" : "");
+    return tec_fail(err, TEC_MALFORMED, "%s: the model has no camera slot '%s'%s", o->robot->called,
+                    slot, tec_meant(';', near).text);
 }
 
 static struct tec_observer_size size_of(const struct tec_observer *o, int slot)
@@ -241,9 +240,8 @@ static enum tec_status check_unknown(const struct tec_robot *robot, const struct
             is_known(robot, values[i].name))
             continue;
         const char *near = tec_nearest(values[i].name, names, robot->n_cameras);
-        return tec_fail(err, TEC_NOT_FOUND, "%.100s: %s has no such camera%s%s%s", values[i].name,
-                        robot->called, near ? "; did you mean '" : "", near ? near : "",
-                        near ? "'?" : "");
+        return tec_fail(err, TEC_NOT_FOUND, "%.100s: %s has no such camera%s", values[i].name,
+                        robot->called, tec_meant(';', near).text);
     }
     return TEC_OK;
 }

@@ -117,8 +117,8 @@ static enum tec_status fail_unknown(const json_t *templates, const char *name, c
     for (void *it = json_object_iter(all); it && n < MOST; it = json_object_iter_next(all, it))
         names[n++] = json_object_iter_key(it);
     const char *near = tec_nearest(name, names, n);
-    return tec_fail(err, TEC_NOT_FOUND, "%s: no prompt template '%.60s'%s%s%s", where, name,
-                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return tec_fail(err, TEC_NOT_FOUND, "%s: no prompt template '%.60s'%s", where, name,
+                    tec_meant(';', near).text);
 }
 
 enum tec_status tec_template_parse(struct tec_template **out, const json_t *templates,

@@ -59,8 +59,8 @@ static void check_fields(lua_State *L, const char *what, const char *const *name
         return;
     char message[200];
     const char *near = tec_nearest(wrong, names, n);
-    snprintf(message, sizeof message, "unknown field '%.60s' in %s%s%s%s", wrong, what,
-             near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    snprintf(message, sizeof message, "unknown field '%.60s' in %s%s", wrong, what,
+             tec_meant(',', near).text);
     luaL_error(L, "%s", message);
 }
 

@@ -35,8 +35,8 @@ static enum tec_status no_such_policy(const char *name, const char *folder, stru
     }
     closedir(dir);
     near = tec_nearest(name, list, n);
-    return tec_fail(err, TEC_NOT_FOUND, "no policy '%.80s' in %.200s%s%s%s", name, folder,
-                    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return tec_fail(err, TEC_NOT_FOUND, "no policy '%.80s' in %.200s%s", name, folder,
+                    tec_meant(',', near).text);
 }
 
 /* root/policies, as it is written in messages. */

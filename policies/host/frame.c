@@ -11,8 +11,8 @@
 int tec_host_unknown(lua_State *L, const char *what, const char *name, const char *near)
 {
     char message[200];
-    snprintf(message, sizeof message, "unknown %s '%.60s'%s%.60s%s", what, name,
-             near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    snprintf(message, sizeof message, "unknown %s '%.60s'%s", what, name,
+             tec_meant(',', near).text);
     return luaL_error(L, "%s", message);
 }
 
@@ -25,8 +25,8 @@ static int no_field(lua_State *L)
         return 0;
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : luaL_typename(L, 2);
     const char *near = tec_lua_nearest_key(L, 1, name);
-    snprintf(message, sizeof message, "no field '%.60s' in %s%s%.60s%s", name, what,
-             near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    snprintf(message, sizeof message, "no field '%.60s' in %s%s", name, what,
+             tec_meant(',', near).text);
     return luaL_error(L, "%s", message);
 }
 
@@ -83,8 +83,8 @@ static int unknown_cost(lua_State *L, const struct tec_topology *t, const char *
         names[n++] = t->nodes[i].name;
     const char *near = tec_nearest(name, names, n);
     near = near && strcmp(near, name) != 0 ? near : NULL;
-    snprintf(message, sizeof message, "F.cost: no cost is known for '%.60s'%s%.60s%s", name,
-             near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    snprintf(message, sizeof message, "F.cost: no cost is known for '%.60s'%s", name,
+             tec_meant(',', near).text);
     return luaL_error(L, "%s", message);
 }
 

@@ -40,9 +40,8 @@ static enum tec_status check(const struct tec_policy *policy, const char *name, 
         names[at] = policy->params[at].name;
     if (at == policy->n_params) {
         near = tec_nearest(name, names, at);
-        return tec_fail(err, TEC_INVALID, "policy '%s' has no parameter '%.60s'%s%s%s",
-                        policy->name, name, near ? ", did you mean '" : "", near ? near : "",
-                        near ? "'?" : "");
+        return tec_fail(err, TEC_INVALID, "policy '%s' has no parameter '%.60s'%s", policy->name,
+                        name, tec_meant(',', near).text);
     }
     const struct tec_param *param = &policy->params[at];
     if (isnan(value))

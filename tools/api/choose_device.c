@@ -46,8 +46,8 @@ enum tec_status tec_choose_device_named(struct tec_device_options *choice, const
     const char *near = tec_nearest(bare, known, sizeof known / sizeof known[0]);
     if (near && near[0] == 'g')
         near = "cuda";
-    return tec_fail(err, TEC_INVALID, "--device: '%.60s' is none of cpu, cuda, cuda:N%s%s%s", name,
-                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return tec_fail(err, TEC_INVALID, "--device: '%.60s' is none of cpu, cuda, cuda:N%s", name,
+                    tec_meant(';', near).text);
 }
 
 enum tec_status tec_choose_device(struct tec_device_options *choice, const char *name,

@@ -205,8 +205,7 @@ static enum tec_status find(int *out, const json_t *request, struct tec_error *e
     }
     if (*out == N_ORDERS) {
         const char *near = tec_nearest(cmd, names, N_ORDERS);
-        return tec_fail(err, TEC_INVALID, "unknown cmd '%.40s'%s%s%s", cmd,
-                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        return tec_fail(err, TEC_INVALID, "unknown cmd '%.40s'%s", cmd, tec_meant(';', near).text);
     }
     json_object_foreach((json_t *)(uintptr_t)request, field, value)
     {

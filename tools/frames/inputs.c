@@ -144,9 +144,8 @@ static enum tec_status find_wanted(const struct tec_inputs *in, const char *name
         }
     }
     const char *near = tec_nearest(name, names, in->n_wanted);
-    return tec_fail(err, TEC_NOT_FOUND, "there is no input '%.60s'%s%s%s; the pipeline wants %s",
-                    name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
-                    list_wanted(in, list));
+    return tec_fail(err, TEC_NOT_FOUND, "there is no input '%.60s'%s; the pipeline wants %s", name,
+                    tec_meant(';', near).text, list_wanted(in, list));
 }
 
 static enum tec_status check_missing(const struct tec_inputs *in,

@@ -41,9 +41,8 @@ static enum tec_status fail_unused(const struct tec_bench *b, const char *option
             names[n++] = p->name;
     snprintf(wrong, sizeof wrong, "%.*s", (int)strcspn(word, "="), word);
     const char *near = tec_nearest(wrong, names, n);
-    return tec_fail(err, TEC_INVALID, "--%s %.100s: no policy here has it%s%s%s%s", option, word,
-                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
-                    near ? "" : advice);
+    return tec_fail(err, TEC_INVALID, "--%s %.100s: no policy here has it%s%s", option, word,
+                    tec_meant(';', near).text, near ? "" : advice);
 }
 
 int tec_bench_actions(const struct tec_bench *b)

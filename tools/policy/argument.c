@@ -35,8 +35,8 @@ void tec_argument_check(lua_State *L, int table, const char *what, const char *c
         return;
     char message[200];
     const char *near = tec_nearest(wrong, names, n);
-    snprintf(message, sizeof message, "unknown field '%.60s' in %s%s%s%s", wrong, what,
-             near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    snprintf(message, sizeof message, "unknown field '%.60s' in %s%s", wrong, what,
+             tec_meant(',', near).text);
     luaL_error(L, "%s", message);
 }
 

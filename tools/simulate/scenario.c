@@ -285,8 +285,8 @@ static enum tec_status check_fields(const json_t *json, const char *path, struct
         if (found)
             continue;
         const char *near = tec_nearest(name, known, N);
-        return tec_fail(err, TEC_MALFORMED, "%s: unknown field '%.40s'%s%s%s", path, name,
-                        near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+        return tec_fail(err, TEC_MALFORMED, "%s: unknown field '%.40s'%s", path, name,
+                        tec_meant(',', near).text);
     }
     return TEC_OK;
 }
