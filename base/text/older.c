@@ -2,6 +2,7 @@
  *
  * They are lists of pieces whose settings lie in files beside them. They are put together into the
  * document that a tokenizer.json would be and read as such, so that there is one reader. */
+#include "base/json_text.h"
 #include "base/text/open.h"
 
 #include <jansson.h>
@@ -90,7 +91,7 @@ static json_t *added_tokens(const json_t *settings)
 static enum tec_status identify(struct tec_tokenizer *t, const json_t *document,
                                 struct tec_error *err)
 {
-    char *text = json_dumps(document, JSON_SORT_KEYS | JSON_COMPACT);
+    char *text = tec_json_whole(document, JSON_SORT_KEYS | JSON_COMPACT);
     if (!text)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to name a tokenizer");
     t->identity = XXH3_64bits(text, strlen(text));

@@ -297,7 +297,7 @@ void tec_act_error(struct tec_buffer *out, const char *text, size_t n)
 {
     json_t *said = json_stringn(text, n);
     json_t *line = json_pack("{s:o}", "error", said ? said : json_string("no UTF-8"));
-    char *words = line ? json_dumps(line, 0) : NULL;
+    char *words = line ? tec_json_whole(line, 0) : NULL;
     put(out, words ? words : "{\"error\": \"no memory\"}");
     free(words);
     json_decref(line);

@@ -1,4 +1,5 @@
 /* groot_reply.c - what GR00T's clients are answered. */
+#include "base/json_text.h"
 #include "tools/gateway/answer.h"
 #include "tools/gateway/groot.h"
 #include "tools/gateway/npy.h"
@@ -192,7 +193,7 @@ static void put_modality(msgpack_packer *p, const char *name, json_t *keys, int 
     for (int i = 0; i < steps; i++)
         json_array_append_new(indices, json_integer(i));
     json_t *config = json_pack("{s:o, s:o}", "delta_indices", indices, "modality_keys", keys);
-    char *text = config ? json_dumps(config, 0) : NULL;
+    char *text = config ? tec_json_whole(config, 0) : NULL;
     put_text(p, name);
     msgpack_pack_map(p, 2);
     put_text(p, "__ModalityConfig_class__");

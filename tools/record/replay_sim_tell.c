@@ -143,9 +143,9 @@ static json_t *whole_json(struct tec_replay_sim *s)
 static void print_first(const struct tec_replay_sim *s)
 {
     const json_t *first = s->counts.first;
-    char *was = first ? json_dumps(json_object_get(first, "was"), JSON_COMPACT) : NULL;
+    char *was = first ? tec_json_whole(json_object_get(first, "was"), JSON_COMPACT) : NULL;
     char *is =
-        first ? json_dumps(json_object_get(first, "is"), JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+        first ? tec_json_whole(json_object_get(first, "is"), JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     if (was && is)
         fprintf(s->call->out, "first    frame %lld: was %.300s, is %.300s\n",
                 (long long)number(first, "frame"), was, is);

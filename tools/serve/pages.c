@@ -2,6 +2,7 @@
  * the newest frames as a trace. */
 #include "tools/serve/pages.h"
 
+#include "base/json_text.h"
 #include "graph/run/engine/engine.h"
 #include "tools/picture/drawing.h"
 #include "tools/record/flight.h"
@@ -42,7 +43,7 @@ enum tec_status tec_page_graph(struct tec_buffer *out, const struct tec_metrics_
     json_t *graph = dot ? json_loads(text, 0, NULL) : NULL;
     char *whole = NULL;
     if (graph && json_object_set_new(graph, "dot", json_string(dot)) == 0)
-        whole = json_dumps(graph, JSON_INDENT(1));
+        whole = tec_json_whole(graph, JSON_INDENT(1));
     if (whole)
         tec_buffer_bytes(out, whole, strlen(whole));
     else if (status == TEC_OK)
