@@ -87,6 +87,44 @@ static int run(struct tec_qwen *q, struct tec_plan *plan, int index, int k, bool
     return have;
 }
 
+/* Whether either of two tokens is right at a step of a free run in bf16: the case's logits of both
+ * are nearer than its own error in bf16. What follows is another text. */
+static bool either_right(const struct tec_qwen *q, const struct tec_qwen_prompt *p, size_t step,
+                         int got, int want)
+{
+    const struct tec_pi *pi = q->pi;
+    size_t vocab = (size_t)pi->model->text.vocab;
+    const char *key = tec_arena_printf(pi->v->arena, "%sstep_logits", p->name);
+    const struct tec_stored *rows = key ? tec_tensors_find(pi->expected, key) : NULL;
+    float *row = TEC_NEW(pi->v->arena, vocab, float);
+    if (strcmp(pi->v->dtype, "bf16") != 0 || !rows || rows->bytes < (step + 1) * vocab * 4 ||
+        !row || got < 0 || (size_t)got >= vocab ||
+        tec_tensors_read_f32(pi->expected, rows, step * vocab, row, vocab, NULL) != TEC_OK)
+        return false;
+    const json_t *bound = json_object_get(json_object_get(pi->tensors, key), "err_bf16");
+    double near = json_number_value(json_object_get(bound, "max"));
+    double far = (double)row[want] - (double)row[got];
+    return far <= near && -far <= near;
+}
+
+/* The ids of a free run; `plain`: without a penalty, so that step_logits chose them. */
+static void judge_ids(const struct tec_qwen *q, const struct tec_qwen_prompt *p, const char *name,
+                      bool plain, const int *got, int n_got, const int *want, int n_want)
+{
+    int at = 0, least = n_got < n_want ? n_got : n_want;
+    while (at < least && got[at] == want[at])
+        at++;
+    if (!plain || at == least || !either_right(q, p, (size_t)at, got[at], want[at])) {
+        tec_verify_ids(q->pi->v, name, got, (size_t)n_got, want, (size_t)n_want);
+        return;
+    }
+    const char *note = tec_arena_printf(q->pi->v->arena,
+                                        "at step %d either token is right: nearer than the case's "
+                                        "bf16 error",
+                                        at);
+    tec_verify_report(q->pi->v, name, 0.0, 0.0, 0.0, true, NULL, note);
+}
+
 /* The same ids alone in one launch, one a launch, and beside the other prompts. */
 static void judge_runs(struct tec_qwen *q, struct tec_plan *plan, int index, const char *key,
                        int eos)
@@ -102,7 +140,7 @@ static void judge_runs(struct tec_qwen *q, struct tec_plan *plan, int index, con
     int n_batch = run(q, plan, index, 5, true, eos, batch);
     const char *name = tec_arena_printf(pi->v->arena, "%s%s", p->name, key);
     if (p->counts)
-        tec_verify_ids(pi->v, name, once, (size_t)n, want, (size_t)n_want);
+        judge_ids(q, p, name, plan == q->plan, once, n, want, n_want);
     tec_verify_ids(pi->v, tec_arena_printf(pi->v->arena, "%s.k1_equals_once", name), single,
                    (size_t)n_single, once, (size_t)n);
     tec_verify_ids(pi->v, tec_arena_printf(pi->v->arena, "%s.batched_equals_alone", name), batch,
