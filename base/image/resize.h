@@ -48,7 +48,8 @@ size_t tec_resize_scratch(const struct tec_resize *plan);
 
 /* [in_height, in_width, channels] to [height, width, channels]; buffers must not overlap.
  * Bytes are computed as Pillow 9 to 12 do, bit for bit: 22-bit fixed-point weights, horizontal pass
- * first, each pass rounded to bytes. (Pillow 13 changed the order of the passes.) `half`: as torch
+ * first, each pass rounded to bytes. (Pillow 13 changed the order of the passes; 12.3 already where
+ * a picture more than 100 times as high as wide loses height, 12.1 not.) `half`: as torch
  * on a CPU does, bit for bit: weights have as many bits after the point as leave the largest below
  * 2^15. */
 void tec_resize_run_u8(const struct tec_resize *plan, unsigned char *out, const unsigned char *in,
