@@ -57,14 +57,23 @@ HF_HUB_CACHE="$W/nothing" "$T" check pipelines/smolvla_so100.lua --weights "$W/a
 [ $? -ne 0 ] && grep -q "names the model 'owner/vlm', whose config.json is not there: copy .* or download the model: it is not in $W/nothing" "$W/out"
 ok $? "where it is in none of them, the message says where it was looked for"
 
-# refused KEY VALUE SENTENCE: config.json with another value is refused in a sentence.
-refused() {
-    python3 - "$G/base/checkpoint/pretrained_model/config.json" "$R/pretrained_model/config.json" "$1" "$2" <<'EOF'
+# changed FROM TO KEY VALUE...: a config.json with other values; a key may lie in a part, PART.KEY.
+changed() {
+    python3 - "$@" <<'EOF'
 import json, sys
 config = json.load(open(sys.argv[1]))
-config[sys.argv[3]] = json.loads(sys.argv[4])
+for field, value in zip(sys.argv[3::2], sys.argv[4::2]):
+    *parts, key = field.split(".")
+    at = config
+    for part in parts:
+        at = at[part]
+    at[key] = json.loads(value)
 json.dump(config, open(sys.argv[2], "w"))
 EOF
+}
+# refused KEY VALUE SENTENCE: config.json with another value is refused in a sentence.
+refused() {
+    changed "$G/base/checkpoint/pretrained_model/config.json" "$R/pretrained_model/config.json" "$1" "$2"
     "$T" check pipelines/smolvla_so100.lua --weights "$R" >"$W/out" 2>&1
     [ $? -ne 0 ] && grep -q "$3" "$W/out"
     ok $? "$1 = $2 is refused"
@@ -76,6 +85,21 @@ refused num_expert_layers 3 'do not divide'
 refused num_vlm_layers 2.5 'must be a whole number'
 refused use_delta_joint_actions_aloha true 'not supported'
 refused expert_width_multiplier 0.7365 'an expert of 53 columns'
+changed "$G/base/checkpoint/pretrained_model/config.json" "$R/pretrained_model/config.json" \
+    resize_imgs_with_padding '[32.0, 32.0]' num_vlm_layers 4.0 self_attn_every_n_layers 2.0 num_expert_layers -1.0 \
+    empty_cameras 0.0 n_action_steps 4.0 chunk_size 10.0
+run "$R" base "pick up the red cube" observation.images.top observation.images.wrist
+ok $? "whole numbers may be written as 4.0"
+# refused_text KEY VALUE SENTENCE: so is what the language model's own file says of its text, and of the expert with it.
+refused_text() {
+    changed "$G/base/checkpoint/vlm/config.json" "$R/pretrained_model/vlm/config.json" "text_config.$1" "$2"
+    "$T" check pipelines/smolvla_so100.lua --weights "$R" >"$W/out" 2>&1
+    [ $? -ne 0 ] && grep -q "config.json of vlm: text_config.$1: $3" "$W/out"
+    ok $? "$1 = $2 of the language model is refused"
+}
+refused_text hidden_act '"gelu"' "'gelu' is not supported; it must be silu"
+refused_text attention_bias true 'must be false, is true'
+refused_text mlp_bias true 'must be false, is true'
 
 # The published size: names and shapes of all tensors, none of their values.
 mkdir "$W/full" && cp $G/base/checkpoint/pretrained_model/policy* "$W/full" &&

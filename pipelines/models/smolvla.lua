@@ -25,14 +25,17 @@ local sizes <const> = {
 
 -- A whole number that may be negative: LeRobot's "all of them", or "never".
 local function any(t, key, default)
-  local n = t[key]
+  local n = read.integral(t[key])
   if n == nil then n = default end
   if math.type(n) ~= "integer" then read.refuse(t, key, "must be a whole number, is " .. read.shown(n)) end
   return n
 end
 
--- Sizes of the text, and of whatever has its heads.
+-- Sizes of the text, and of whatever has its heads: the expert is made of the text's configuration, biases and all.
 local function sizes_of(t)
+  read.word(t, "hidden_act", { "silu" }, "silu")
+  read.only(t, "attention_bias", false)
+  read.only(t, "mlp_bias", false)
   local heads, width = count(t, "num_attention_heads", 32), count(t, "hidden_size", 4096)
   return { width = width, heads = heads, kv_heads = count(t, "num_key_value_heads", heads),
            head_dim = count(t, "head_dim", width // heads), mlp = count(t, "intermediate_size", 11008),
@@ -50,7 +53,7 @@ end
 local function picture_side(c)
   local size = c.resize_imgs_with_padding
   if size == nil then size = { 512, 512 } end
-  if type(size) ~= "table" or size[1] ~= size[2] or math.type(size[1]) ~= "integer" then
+  if type(size) ~= "table" or size[1] ~= size[2] or math.type(read.integral(size[1])) ~= "integer" then
     read.refuse(c, "resize_imgs_with_padding", "must be two equal numbers: other pictures are not supported")
   end
   return count(size, 1)

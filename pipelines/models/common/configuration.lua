@@ -55,11 +55,14 @@ end
 -- An error at a field: what it must be, or why its value is refused.
 function read.refuse(t, key, what) error(place(t, key) .. named(key) .. ": " .. what, 0) end
 
+-- 7.0 as 7; any other value as it is.
+function read.integral(x) return math.type(x) == "float" and math.tointeger(x) or x end
+
 -- A whole number 1 .. 2^20, or up to `most`, or its default. JSON's null is as absent.
 function read.count(t, key, default, most)
   local n = t[key]
   if n == nil then n = default end
-  if math.type(n) == "float" then n = math.tointeger(n) or n end
+  n = read.integral(n)
   if math.type(n) ~= "integer" or n < 1 or n > (most or 1 << 20) then
     read.refuse(t, key, "must be a whole number of 1 .. " .. (most or "2^20") .. ", is " .. shown(n))
   end

@@ -41,7 +41,10 @@ end
 if config.n_obs_steps ~= nil and config.n_obs_steps ~= 1 then
   refuse(CONFIG .. "n_obs_steps", "observations of " .. tostring(config.n_obs_steps) .. " steps are not supported")
 end
-local wanted <const> = config.n_action_steps
+-- 7.0 as 7; any other value as it is.
+local function integral(x) return math.type(x) == "float" and math.tointeger(x) or x end
+
+local wanted <const> = integral(config.n_action_steps)
 if wanted ~= nil and math.type(wanted) ~= "integer" then
   refuse(CONFIG .. "n_action_steps", "must be a whole number")
 end
@@ -260,7 +263,7 @@ end
 
 -- LeRobot pads the list of cameras with ones that no robot has.
 local empty = {}
-local blank <const> = config.empty_cameras or 0
+local blank <const> = integral(config.empty_cameras or 0)
 if math.type(blank) ~= "integer" or blank < 0 or blank > 64 then
   refuse(CONFIG .. "empty_cameras", "must be a number of cameras, 0 .. 64")
 end
@@ -281,7 +284,7 @@ local robot <const> = {
   actions = { size = action, ops = #columns > 0 and { { op = "add_state", at = columns } } or nil },
   norm    = { mode = "checkpoint" },
   prompt  = prompt,
-  execute = config.n_action_steps,
+  execute = wanted,
 }
 if kind.adapt then kind.adapt(robot, normalizer, unnormalizer, before) end
 return robot
