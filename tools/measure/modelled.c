@@ -227,6 +227,14 @@ static double int4_instructions(const struct start *s, int group)
     return 145 + 15 * panels + x + row_groups(s) * panels * (22 + 18 * steps);
 }
 
+static bool is_int4_many(enum gemm_tile_id id)
+{
+#define INT4_MANY_MMA_TILE(name, ...) id == GEMM_##name ||
+    return
+#include "kernels/cuda/gemm_tiles.def"
+        false;
+}
+
 /* 4-bit weights are multiplied as bytes: a step is a turn of the block's warps, a group each, or a
  * group of all of them. It is as long as its multiplies, as its instructions, one a clock of each
  * of four schedulers, or as what comes from the L2: weights with a line of scales for each panel
@@ -237,7 +245,7 @@ static double one_int4(const struct start *s, int beside)
     const struct gemm_tile *t = tile_of(s);
     const struct tec_gemm_args *a = s->grid->args;
     int group = a->group < a->k ? a->group : a->k, deep = t->k / INT4_SHORT;
-    bool many = s->grid->choice.tile >= GEMM_int4_many_mma_128;
+    bool many = is_int4_many(s->grid->choice.tile);
     double k = (double)deep * group, x = many ? s->grid->terms : 4.0;
     double rows = larger(t->rows, LEAST_ROWS);
     double flop = 2.0 * t->columns * rows * k * s->grid->terms * beside;
@@ -260,7 +268,7 @@ static double one_chains(const struct start *s, int beside)
     return MMA_AROUND * s->slower + step * steps_of(s);
 }
 
-static bool is_bytes(enum gemm_tile_id id)
+static bool is_int8_groups(enum gemm_tile_id id)
 {
 #define INT8_MANY_GROUPS_TILE(name, ...) id == GEMM_##name ||
     return
@@ -343,7 +351,7 @@ static double product_us(struct start *s)
     else if (t->clocks)
         one = one_terms;
     struct tec_cost moved = left_cost(s);
-    double blocks = is_bytes(g->choice.tile) ? bytes_us(s) : tec_start_waves(s, one),
+    double blocks = is_int8_groups(g->choice.tile) ? bytes_us(s) : tec_start_waves(s, one),
            memory = tec_start_memory_us(s, &moved), sums = sums_us(s);
     blocks += front_us(s) + leaves_us(s);
     memory += one == one_few ? tec_few_behind_us(s) : 0.0;
