@@ -4,7 +4,7 @@
 . "$(dirname "$0")/opening.sh"
 G=tests/fixtures/groot
 for dtype in f32 bf16; do
-    for case in tiny odd options; do
+    for case in tiny odd options unnormed; do
         "$T" verify --format text --dtype $dtype $G/n17_$case >"$W/out" 2>"$W/err"
         status=$?
         grep -v '^ok' "$W/out" >"$W/err"

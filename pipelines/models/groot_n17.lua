@@ -147,7 +147,8 @@ end
 local itself <const> = read.part(head, "vl_self_attention_cfg")
 
 return include("common/groot_family.lua")({
-  name = "groot_n17", backbone = B, text = B .. "model.language_model.", head = B .. "lm_head.weight",
+  name = "groot_n17", unnormed = true, -- its layers behind the text run without vlln, too
+  backbone = B, text = B .. "model.language_model.", head = B .. "lm_head.weight",
   ignored = { B .. "lm_head.weight", B .. "model.language_model.norm.weight" },
   embodiments = { oxe_droid_relative_eef_relative_joint = 24, xdof_relative_eef_relative_joint = 27,
                   xdof_relative_eef_relative_joint_subtask = 27, real_g1_relative_eef_relative_joints = 25,

@@ -205,9 +205,10 @@ return function(m, c)
   local function prefill(g)
     local x = g:hidden { cols = text.width, name = not c.project and "features.in" or nil }
     if c.project then x = linear(g, x, "backbone.eagle_linear", features, { bf16 = true, name = "features.in" }) end
-    if not normed then return x end
-    x = g:norm(x, { weight = A .. "vlln.weight", bias = A .. "vlln.bias", eps = 1e-5, name = "features.norm" })
-    if not itself then return x end
+    if normed then
+      x = g:norm(x, { weight = A .. "vlln.weight", bias = A .. "vlln.bias", eps = 1e-5, name = "features.norm" })
+    end
+    if not itself or not (normed or m.unnormed) then return x end
     return block_layers(g, x, itself, A .. "vl_self_attention.transformer_blocks.")
   end
 
