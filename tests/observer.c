@@ -166,6 +166,31 @@ TEST(observe_masks_or_refuses_missing_cameras)
     close_session();
 }
 
+/* Every camera may be missing, but not all at once: nothing would be seen. */
+TEST(observe_refuses_to_drive_blind)
+{
+    REQUIRE(open_session("{'cameras':[{'slot':'a','input':'images/front','missing':'mask'},"
+                         "{'slot':'b','input':'images/wrist','missing':'mask'},"
+                         "{'slot':'c'}]}") == TEC_OK);
+    s.n--; /* one of them is enough */
+    CHECK(observe() == TEC_OK);
+    CHECK(s.valid[0] && !s.valid[1]);
+    s.values[0] = s.values[3];
+    s.n = 3; /* the prompt's value is in place of the picture's */
+    CHECK(observe() == TEC_NOT_FOUND);
+    CHECK_SAYS("images/front: robot small needs this camera or another one in every request");
+    s.values[3] = (struct tec_value){.name = "images/Wrist", .data = ""}; /* set aside by serve */
+    s.n = 4;
+    CHECK(observe() == TEC_NOT_FOUND);
+    CHECK_SAYS("images/wrist: robot small needs this camera or another one in every request; "
+               "there is 'images/Wrist'");
+    close_session();
+    REQUIRE(open_session("{'cameras':[{'slot':'a'},{'slot':'b'},{'slot':'c'}],"
+                         "'unknown_cameras':'ignore'}") == TEC_OK);
+    CHECK(observe() == TEC_OK); /* it has no camera, and says so */
+    close_session();
+}
+
 TEST(observe_refuses_bad_values)
 {
     REQUIRE(open_session("{}") == TEC_OK);

@@ -1,7 +1,8 @@
 """serve_pictures.py - JPEG and PNG pictures in requests to a server, TAP.  python3 tests/serve_pictures.py PROGRAM
 
 A picture that comes as the bytes of a file acts as the pixels do that the golden family `images` gives for that
-file; a file that must be refused ends its own connection with a sentence, and no small file costs the others much.
+file; a file that must be refused ends its own connection with a sentence, and no small file costs the others much. Keys that
+nothing reads are told once for each connection.
 """
 
 import json
@@ -126,6 +127,29 @@ def files_elsewhere_are_no_pictures():
     check("observation/state" in text, text)
     text = refusal(server, seen(data, "prompt"))
     check("prompt" in text, text)
+
+
+@test
+def keys_that_nothing_reads_are_told_and_no_camera_is_refused():
+    server = serve_harness.Server("pipelines/checkpoints/metaworld_smolvla", "--late-ok")
+    picture, state = OBSERVATION["observation/image"], OBSERVATION["observation/state"]
+    good = {"observation.state": state, "observation.images.corner": picture, "task": "press the button"}
+    s = server.connect()
+    s.infer(good)
+    s.infer({**good, "observation.images.Wrist": picture})  # its first request is looked through
+    s = server.connect()
+    odd = {"observation.state": state, "observation.images.corner": picture, "observation.images.Wrist": picture, "prompt": "press"}
+    for _ in range(2):
+        check("actions" in s.infer(odd))
+    text = refusal(server, {"observation.state": state, "observation.images.Corner": picture, "task": "press"})
+    check("observation.images.corner: robot lerobot needs this camera or another one in every request; there is "
+          "'observation.images.Corner'" in text, text)
+    status, _, said = server.end()
+    told = [line for line in said.splitlines() if "nothing reads" in line]
+    check(len(told) == 2, said)
+    check(told[0].endswith("sends what nothing reads: 'observation.images.Wrist' (did you mean 'observation.images.wrist'?), "
+                           "'prompt'"), told)
+    check("'observation.images.Corner' (did you mean" in told[1], told)
 
 
 if __name__ == "__main__":

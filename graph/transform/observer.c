@@ -214,6 +214,22 @@ static enum tec_status fail_absent(const struct tec_robot *robot, const char *wh
                     near ? "'" : "");
 }
 
+/* Fail because no camera at all came, though each of them may be missing: it would drive blind. The
+ * camera named is the one that a key of the request is most like. */
+static enum tec_status fail_blind(const struct tec_robot *robot, const struct tec_value *values,
+                                  size_t n, struct tec_error *err)
+{
+    const char *names[TEC_ROBOT_MAX_CAMERAS], *key = NULL;
+    int cameras = 0;
+    for (int i = 0; i < robot->n_cameras; i++)
+        if (robot->cameras[i].input)
+            names[cameras++] = robot->cameras[i].input;
+    for (size_t i = 0; i < n && !key; i++)
+        key = tec_nearest(values[i].name, names, cameras);
+    return fail_absent(robot, cameras > 1 ? "camera or another one" : "camera",
+                       key ? key : names[0], values, n, err);
+}
+
 static bool is_known(const struct tec_robot *robot, const char *name)
 {
     for (int i = 0; i < robot->n_cameras; i++)
@@ -265,7 +281,7 @@ static enum tec_status observe_cameras(struct tec_observer *o, const struct tec_
                                        size_t n, struct tec_observation *out, struct tec_error *err)
 {
     const struct tec_robot *robot = o->robot;
-    bool as_float = tec_robot_floats(robot);
+    bool as_float = tec_robot_floats(robot), sees = false, has_eyes = false;
     TEC_TRY(check_unknown(robot, values, n, err));
     for (int i = 0; i < o->needs.n_slots; i++)
         out->valid[i] = false;
@@ -275,12 +291,16 @@ static enum tec_status observe_cameras(struct tec_observer *o, const struct tec_
         int slot = o->slot[i];
         if (!value && camera->input && !camera->optional)
             return fail_absent(robot, "camera", camera->input, values, n, err);
+        sees |= value != NULL;
+        has_eyes |= camera->input != NULL;
         if (!value)
             continue;
         TEC_TRY(tec_picture_run(&o->pictures[i], value, as_float ? NULL : out->pictures[slot],
                                 as_float ? out->pictures_f32[slot] : NULL, err));
         out->valid[slot] = true;
     }
+    if (has_eyes && !sees)
+        return fail_blind(robot, values, n, err);
     for (int i = 0; i < o->needs.n_slots; i++) {
         struct tec_observer_size size = size_of(o, i);
         size_t pixels = (size_t)size.h * (size_t)size.w * 3;

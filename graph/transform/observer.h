@@ -107,7 +107,8 @@ void tec_observer_picture(const struct tec_observer *o, int slot, struct tec_obs
  * written.
  *
  * Refused with the key and the numbers (TEC_SHAPE, TEC_INVALID; TEC_NOT_FOUND for what is
- * absent): a missing camera, state part or prompt; a picture under an unknown key; a wrong shape,
+ * absent): a missing camera, state part or prompt; no camera at all of a robot that has some, also
+ * where each of them may be missing; a picture under an unknown key; a wrong shape,
  * dtype or byte count; NaN or infinity; an entry of the state beyond +-1e6, or normalised beyond
  * +-1e4 and more than 10 from the middle of its statistics; float pictures outside [0, 1] by more
  * than 1/255; an instruction longer than text_max. Float pictures become u8 as openpi does it: 255

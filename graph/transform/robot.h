@@ -38,7 +38,7 @@ enum tec_robot_resize {
 struct tec_robot_camera {
     const char *slot;  /* the model's name, "base_0_rgb" */
     const char *input; /* key in a request, "observation/image"; NULL: the slot is always masked */
-    bool optional;     /* missing = "mask": absent from a request means black and masked */
+    bool optional;     /* missing = "mask": absent from a request means black and masked; not all */
     bool rotate180;    /* turn the picture before anything else */
     enum tec_robot_pixels layout; /* AUTO: CHW when the first dimension is 3, as openpi does */
 };

@@ -69,8 +69,9 @@ struct tec_worker_texts {
 
 /* A session of the pipeline, and its part of the running frame. */
 struct tec_worker_session {
-    int index;                       /* among the sessions */
-    int64_t client;                  /* whose it is: a connection's number, -1 = nobody's yet */
+    int index;      /* among the sessions */
+    int64_t client; /* whose it is: a connection's number, -1 = nobody's yet */
+    int64_t told;   /* the newest connection whose keys have been looked through, -1 = none */
     char name[TEC_REQUEST_NAME + 1]; /* the session_id of its client; "": it says none */
     int64_t asked_ns;                /* when its newest request was taken in, or its frame ended */
     struct tec_session *session;     /* borrowed */
