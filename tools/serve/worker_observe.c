@@ -89,8 +89,9 @@ static void tell_unread_keys(struct tec_worker *w, struct tec_worker_session *s,
         if (is_read(w, key, names, n) || unread++ >= KEYS)
             continue;
         const char *near = tec_nearest(key, names, n);
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s'%.80s'%s%s%s", at ? ", " : "", key,
-                               near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+        at +=
+            (size_t)snprintf(text + at, sizeof text - at, "%s'%.80s'%s%.80s%s", at ? ", " : "", key,
+                             near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
     }
     if (unread)
         tec_say(w->opened.call, "connection %lld sends what nothing reads: %s%s", (long long)client,
