@@ -80,6 +80,17 @@ says "does not describe its robot"
 echo '{"weight_map": {"a": "model-1.safetensors"}}' >"$W/pi0/pretrained_model/model.safetensors.index.json"
 tectum check "$W/pi0" --random-weights 1; ok $? "an index without its shards"
 
+# Without a tokenizer a text decides nothing, which is told once.
+for text in press lift; do
+    tectum run "$root/pipelines/demo_metaworld.lua" --random-weights 1 --size tiny --random-inputs 1 \
+        --input "prompt=$text" --threads 1 -n 3; ok $? "a text without a tokenizer"
+    [ "$(grep -c 'prompt: there is no tokenizer' "$W/err")" -eq 1 ]; ok $? "a text without a tokenizer is told once"
+    grep -o '\[.*\]' "$W/out" >"$W/$text.actions"
+done
+[ -s "$W/press.actions" ] && cmp -s "$W/press.actions" "$W/lift.actions"; ok $? "and any gives the same actions"
+tectum run "$root/pipelines/demo_metaworld.lua" --random-weights 1 --size tiny --random-inputs 1 -n 1
+grep -q 'no tokenizer' "$W/err"; [ $? -eq 1 ]; ok $? "who gives no text is told nothing"
+
 # An adapter's folder says all that its base's would.
 strip "$C/metaworld_smolvla" adapter
 echo '{"base_model_name_or_path": "owner/nowhere"}' >"$W/adapter/adapter_config.json"

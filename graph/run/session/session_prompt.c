@@ -229,6 +229,28 @@ static void say_one(const struct tec_session *s, const struct tec_observation *s
     tec_texts_key(in, 1);
 }
 
+/* Without a tokenizer a text decides nothing: ids stand for it, the same for any. */
+static void note_unread(const struct tec_session *s, const struct tec_chain_prompt_parts *parts,
+                        struct tec_observation *seen)
+{
+    const struct tec_chain_prompt *p = &s->prompt;
+    if (p->tokenizer || p->memory || seen->warning[0] ||
+        tec_texts_ids(&p->texts, parts->values, parts->n_values))
+        return;
+    for (size_t i = 0; i < parts->n_values; i++) {
+        const struct tec_value *v = &parts->values[i];
+        bool read = strcmp(v->name, s->robot->prompt_input) == 0;
+        for (int k = 0; k < p->texts.n; k++)
+            read |=
+                p->texts.each[k].stream < 0 && strcmp(v->name, p->texts.each[k].input->name) == 0;
+        if (read && v->kind == TEC_VALUE_TEXT && v->bytes > 0)
+            snprintf(seen->warning, sizeof seen->warning,
+                     "%.60s: there is no tokenizer, so made-up ids stand for the text: any other "
+                     "gives the same actions",
+                     v->name);
+    }
+}
+
 enum tec_status tec_session_make_prompt(struct tec_session *s, struct tec_chain_prompt_parts *parts,
                                         struct tec_session_set *set, int *n,
                                         struct tec_chain_input *in, struct tec_error *err)
@@ -248,6 +270,7 @@ enum tec_status tec_session_make_prompt(struct tec_session *s, struct tec_chain_
         tec_session_prompt_make(&s->prompt, parts, set->ids, n, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);
+    note_unread(s, parts, &set->seen);
     if (s->hears)
         TEC_TRY(keep_parts(s, set, parts, &whole, err));
     for (int i = 0; i < whole.n_texts; i++)
