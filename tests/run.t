@@ -267,6 +267,7 @@ ok $? "paced: without --actions the rows that the robot's description executes"
 [ "$(grep -c '"source":"fresh"' "$W/out")" -eq 4 ]; ok $? "paced: in time"
 [ "$(sed -n '$s/.*"tick_us":\([0-9]*\).*/\1/p' "$W/out")" -eq 1200000 ]; ok $? "paced: at the period"
 err "4 ticks, 0 skipped, 0 missed"
+! grep -q "each tick hands out" "$W/err"; ok $? "paced: a robot that can carry out its rows"
 paced $slow --actions 5
 [ "$(sed -n '1s/.*"actions":{\([^}]*\)}.*/\1/p' "$W/out" | tr -cd '[' | wc -c)" -eq 6 ]
 ok $? "paced: five rows a tick"
@@ -276,6 +277,14 @@ ok $? "paced: nothing is in time"
 [ "$(sed 's/.*"frame":\([0-9]*\).*/\1/' "$W/out" | tr '\n' ' ')" = "0 1 2 3 4 5 6 7 " ]
 ok $? "paced: a line for every tick, in their order"
 out '"skipped":true'; out '"source":"none"'; err "8 ticks, [1-9] skipped, 8 missed"
+paced --clock paced --set frame.period_ms=3 --set nodes.act.deadline.ms=1 --set nodes.act.steps=500 \
+    --set nodes.act.deadline.limit=2 --frames 40
+ok $? "paced: a robot that stops"
+err "frame 2: the robot is stopped, and is given nothing from now on: 'act' had no actions of its own 3 times in a row, limit = 2: the last was not there in time"
+[ "$(grep -c "the robot is stopped" "$W/err")" -eq 1 ]; ok $? "paced: a stop is told once"
+paced --clock paced --frames 8 --set frame.period_ms=60 --set nodes.act.deadline.ms=55 \
+    --set nodes.act.deadline.on_miss=last_chunk
+err "each tick hands out 8 actions, in 60 ms robot metaworld carries out 5 at 80 Hz: say --actions 5, or a frame.period_ms of 100"
 demo --actions 3 --inputs "$E/button.jsonl"; [ $? -eq 2 ]; ok $? "--actions without a clock: exit 2"
 
 # Language that is asked for and given up, line by line.

@@ -105,6 +105,7 @@ def a_stop_holds_for_everybody_until_it_is_reset():
     other = server.connect()
     reply = other.infer(patient())
     check(reply["tectum"]["source"] == "stopped" and shape(reply)[0] == 0, reply["tectum"])
+    check(reply["tectum"]["cause"] == "stopped" and reply["tectum"]["chunk_id"] == -1, reply["tectum"])
     status = server.order("status", "--format", "json")
     check(json.loads(status.stdout)["deadlines"]["stopped"] is True, status.stdout)
     check("stopped" in server.order("status").stdout)
@@ -122,6 +123,7 @@ def a_stop_holds_for_everybody_until_it_is_reset():
     check(reply["tectum"]["source"] == "fresh", reply["tectum"])
     _, err = server.end()
     check("the robot is stopped, for every client" in err and "the stop was reset" in err, err)
+    check("`: 'act' was not there in time, which stops it, request 1 of connection 1" in err, err)
 
 
 @test

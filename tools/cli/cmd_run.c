@@ -10,6 +10,7 @@
 #include "tools/serve/safety.h"
 
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 enum { MAX_DRAIN = 100000 };
@@ -30,8 +31,9 @@ struct job {
     struct tec_dump *dump;
     struct tec_inputs_frame given[TEC_MAX_SESSIONS];
     struct tec_frame_record last;
-    bool warned, unread;      /* have been told */
-    bool over;                /* standard output is lost */
+    bool warned, unread, rated;                      /* have been told */
+    bool over;                                       /* standard output is lost */
+    bool stopped[TEC_MAX_SESSIONS][TEC_MAX_ACTIONS]; /* paced: whose robot was, in its last tick */
     struct tec_safety safety; /* paced: stops and ticks without a frame; for a recording */
     int64_t limited, told_ns; /* frames beyond limits; when one was told, not sooner than again */
 };
@@ -147,14 +149,61 @@ static enum tec_status next_inputs(struct job *job, bool *ended, struct tec_erro
     return TEC_OK;
 }
 
+/* Warn once where a tick's actions take the robot longer than a tick. */
+static void warn_rate(struct job *job, const struct tec_paced_tick *tick)
+{
+    const struct tec_engine *e = job->frames.opened.engine;
+    int rows = tick->n > 0 ? tick->given[0].rows : 0;
+    if (job->rated || rows < 1)
+        return;
+    job->rated = true;
+    const struct tec_robot *robot = tec_session_robot(e->session);
+    double rate = robot ? robot->rate_hz : 0.0, period_ms = (double)e->topology.period_us / 1e3;
+    int most = (int)ceil(rate * period_ms / 1e3 - 0.02);
+    most = most < 1 ? 1 : most;
+    if (rate > 0.0 && rows > most)
+        tec_say(job->call,
+                "each tick hands out %d actions, in %.4g ms %s carries out %d at %g Hz: say "
+                "--actions %d, or a frame.period_ms of %.4g",
+                rows, period_ms, robot->called, most, rate, most, rows * 1e3 / rate);
+}
+
+/* Say once that a session's robot is stopped, and why. */
+static void note_stop(struct job *job, const struct tec_paced_tick *tick, int i)
+{
+    const struct tec_paced_given *given = &tick->given[i];
+    bool *told = &job->stopped[tick->session][i], before = *told;
+    char why[200], who[40] = "";
+    *told = given->source == TEC_SOURCE_STOPPED;
+    if (before || !*told)
+        return;
+    const struct tec_engine *e = job->frames.opened.engine;
+    const struct tec_decl_deadline *due = tec_watchdog_deadline(e->options.pipeline, i);
+    const struct tec_action_output_options o = tec_watchdog_output(e, i, due, job->o->actions);
+    bool refused = tec_beyond_refused(&given->beyond);
+    bool at_once = refused ? given->beyond.on == TEC_LIMIT_STOP : o.on_miss == TEC_MISS_STOP;
+    const struct tec_safety_stop stop = {.why = refused           ? TEC_STOP_LIMITS
+                                                : given->left_out ? TEC_STOP_LEFT_OUT
+                                                                  : TEC_STOP_MISSES,
+                                         .limit = at_once ? 0 : o.limit,
+                                         .node = job->frames.actions[i],
+                                         .number = tick->frame};
+    tec_safety_stop(&job->safety, &stop);
+    tec_safety_stop_text(&stop, why, sizeof why);
+    if (job->frames.n_sessions > 1)
+        snprintf(who, sizeof who, " of session %d", tick->session);
+    tec_say(job->call, "frame %lld: the robot%s is stopped, and is given nothing from now on: %s",
+            (long long)tick->frame, who, why);
+}
+
 static enum tec_status tell_tick(void *user, const struct tec_paced_tick *tick,
                                  struct tec_error *err)
 {
     struct job *job = user;
+    warn_rate(job, tick);
     for (int i = 0; i < tick->n; i++) {
         tell_limits(job, tick->frame, &tick->given[i].beyond);
-        if (tick->given[i].source == TEC_SOURCE_STOPPED)
-            tec_safety_stop(&job->safety);
+        note_stop(job, tick, i);
     }
     if (!tick->out)
         tec_safety_miss(&job->safety, -1, tick->cause, 0);

@@ -111,7 +111,7 @@ static bool rescue(void *user)
 /* Print a line on stderr about misses, limits or a stop, if one is due; true if one was printed. */
 static bool tell(struct tec_served *job, int64_t now)
 {
-    char text[256];
+    char text[640];
     bool any = tec_safety_tell(&job->exchange.safety, &job->told, now, job->call->verb, text,
                                sizeof text) > 0;
     if (any)
@@ -168,7 +168,9 @@ static struct tec_watch_options watch_options(const struct tec_served *job)
     output.rows = w->rows;
     if (!job->o.actions && output.actions > w->rows)
         output.actions = w->rows;
+    const struct tec_decl_node *actor = tec_pipeline_action(p, 0);
     return (struct tec_watch_options){.acts = w->rows > 0 && w->columns > 0,
+                                      .node = actor ? actor->name : NULL,
                                       .deadline_ns =
                                           d && !job->o.late_ok ? (int64_t)(d->ms * 1e6) : 0,
                                       .output = output};

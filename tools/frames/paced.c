@@ -166,6 +166,7 @@ static enum tec_status tell_one(struct paced *p, struct tec_paced_tick *tick, bo
     tick->cause = !tick->missed                                    ? TEC_CAUSE_NONE
                   : tec_beyond_refused(&beyond)                    ? TEC_CAUSE_LIMITS
                   : r && !out->observed && !(r->depth && r->cause) ? TEC_CAUSE_INPUT
+                  : r && !r->cause && stopped                      ? TEC_CAUSE_STOPPED
                   : r                                              ? r->cause
                                                                    : p->cause;
     p->counts->ticks++;

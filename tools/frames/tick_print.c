@@ -117,7 +117,7 @@ void tec_tick_text_line(FILE *out, const struct tec_frames *f, const struct tec_
         fprintf(out, "  batch %d", tec_frame_batch(f, tick->out->record, NULL));
     if (tick->missed)
         fputs(tick->out ? "  missed" : "  skipped", out);
-    if (tick->missed && tec_frame_cause_word(tick->cause)) /* after a stop there is none */
+    if (tick->missed && tec_frame_cause_word(tick->cause))
         fprintf(out, " (%s)", tec_frame_cause_word(tick->cause));
     for (int i = 0; tick->out && i < tick->out->n_texts; i++)
         if (tick->out->texts[i].n_ranked)

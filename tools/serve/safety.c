@@ -63,10 +63,61 @@ int64_t tec_safety_misses(const struct tec_safety *s)
     return sum;
 }
 
-void tec_safety_stop(struct tec_safety *s)
+void tec_safety_stop(struct tec_safety *s, const struct tec_safety_stop *stop)
 {
+    if (atomic_load(&s->stopped))
+        return;
+    const char *session = stop->session ? stop->session : "";
+    size_t n = strlen(session);
+    atomic_store(&s->stop_why, (int)stop->why);
+    atomic_store(&s->stop_limit, stop->limit);
+    atomic_store(&s->stop_node, stop->node);
+    atomic_store(&s->stop_number, stop->number);
+    atomic_store(&s->stop_client, stop->client);
+    atomic_store(&s->stop_left, stop->left);
+    for (size_t i = 0; i <= n && i < TEC_SAFETY_SESSION; i++)
+        atomic_store(&s->stop_session[i], session[i]);
     if (!atomic_exchange(&s->stopped, true))
         atomic_fetch_add(&s->stops, 1);
+}
+
+void tec_safety_leave(struct tec_safety *s, int64_t client)
+{
+    if (atomic_load(&s->stop_client) == client)
+        atomic_store(&s->stop_left, true);
+}
+
+int tec_safety_stop_text(const struct tec_safety_stop *stop, char *text, size_t room)
+{
+    static const char *const whats[] = {[TEC_STOP_MISSES] = "was not there in time",
+                                        [TEC_STOP_LEFT_OUT] = "was left out by the policy",
+                                        [TEC_STOP_LIMITS] = "was beyond the robot's limits"};
+    const char *node = stop->node ? stop->node : "", *what = whats[stop->why];
+    if (stop->limit == 0)
+        return snprintf(text, room, "'%.60s' %s, which stops it", node, what);
+    return snprintf(text, room,
+                    "'%.60s' had no actions of its own %d times in a row, limit = %d: the last %s",
+                    node, stop->limit + 1, stop->limit, what);
+}
+
+static int tell_stop(const struct tec_safety *s, const char *who, char *text, size_t room)
+{
+    char session[TEC_SAFETY_SESSION + 1], why[200], last[200] = "";
+    for (size_t i = 0; i < sizeof session; i++)
+        session[i] = atomic_load(&s->stop_session[i]);
+    const struct tec_safety_stop stop = {.why = (enum tec_safety_why)atomic_load(&s->stop_why),
+                                         .limit = atomic_load(&s->stop_limit),
+                                         .node = atomic_load(&s->stop_node)};
+    tec_safety_stop_text(&stop, why, sizeof why);
+    if (atomic_load(&s->stop_client) > 0)
+        snprintf(last, sizeof last, ", request %lld of connection %lld%s%.80s%s%s",
+                 (long long)atomic_load(&s->stop_number), (long long)atomic_load(&s->stop_client),
+                 session[0] ? " (session " : "", session, session[0] ? ")" : "",
+                 atomic_load(&s->stop_left) ? ", which has left" : "");
+    return snprintf(text, room,
+                    "tectum %.60s: the robot is stopped, for every client, until a request with "
+                    "reset or `tectum policy reset`: %s%s\n",
+                    who, why, last);
 }
 
 void tec_safety_reset(struct tec_safety *s)
@@ -118,11 +169,8 @@ int tec_safety_tell(const struct tec_safety *s, struct tec_safety_log *log, int6
     if (stopped != log->stopped) {
         log->stopped = stopped;
         log->stops = stops;
-        n = snprintf(text, room, "tectum %.60s: %s\n", who,
-                     stopped
-                         ? "the robot is stopped, for every client, until a request with reset or "
-                           "`tectum policy reset`"
-                         : "the stop was reset");
+        n = stopped ? tell_stop(s, who, text, room)
+                    : snprintf(text, room, "tectum %.60s: the stop was reset\n", who);
     } else if (misses > log->told && now >= log->due_ns) {
         n = tell_misses(s, misses - log->told, who, text, room);
         log->told = misses;

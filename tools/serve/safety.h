@@ -13,6 +13,9 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+/* Bytes of a session_id that a stop names. */
+enum { TEC_SAFETY_SESSION = 80 };
+
 struct tec_safety {
     _Atomic int64_t misses[TEC_CAUSES];    /* by cause; of NONE there are none */
     _Atomic int64_t not_begun[TEC_CAUSES]; /* of those the ones that no frame was run for */
@@ -28,6 +31,29 @@ struct tec_safety {
     _Atomic double limit_value, limit;
     _Atomic bool stopped;
     _Atomic uint32_t stops, resets; /* number of stops and of resets so far */
+    /* The last stop, as in struct tec_safety_stop. */
+    _Atomic int stop_why, stop_limit;
+    const char *_Atomic stop_node;
+    _Atomic int64_t stop_number, stop_client;
+    _Atomic bool stop_left; /* that client has left since */
+    _Atomic char stop_session[TEC_SAFETY_SESSION + 1];
+};
+
+/* Why a robot stopped. */
+enum tec_safety_why {
+    TEC_STOP_MISSES,   /* too many in a row without actions of their own */
+    TEC_STOP_LEFT_OUT, /* ... and the last one's were left out by a policy */
+    TEC_STOP_LIMITS    /* ... and the last one's were beyond the robot's limits */
+};
+
+struct tec_safety_stop {
+    enum tec_safety_why why;
+    int limit;           /* how many in a row are bridged; 0: one stops */
+    const char *node;    /* whose actions they are; borrowed as long as the counts live */
+    int64_t number;      /* the last one: a connection's request, or a tick */
+    int64_t client;      /* the connection's number; 0: a tick's */
+    const char *session; /* its session_id; "" = none */
+    bool left;           /* the client has left */
 };
 
 /* Count a request, or a tick, whose own actions did not leave by its deadline; frame -1: no frame
@@ -46,8 +72,14 @@ void tec_safety_limit(struct tec_safety *s, const struct tec_beyond *beyond);
 
 int64_t tec_safety_misses(const struct tec_safety *s);
 
-/* Stop the robot, for every connection. */
-void tec_safety_stop(struct tec_safety *s);
+/* Stop the robot, for every connection. A stop that holds stays as it was told first. */
+void tec_safety_stop(struct tec_safety *s, const struct tec_safety_stop *stop);
+
+/* A client has left: the stop's line says so if it is that one's. */
+void tec_safety_leave(struct tec_safety *s, int64_t client);
+
+/* "'act' was late or left out 4 times in a row, limit = 3". The length. */
+int tec_safety_stop_text(const struct tec_safety_stop *stop, char *text, size_t room);
 
 /* Go on after a stop. */
 void tec_safety_reset(struct tec_safety *s);

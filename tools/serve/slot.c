@@ -42,6 +42,7 @@ void tec_slot_leave(struct tec_slot *s)
 {
     s->connection = NULL;
     s->early = false;
+    tec_safety_leave(&s->exchange->safety, s->client);
     atomic_store_explicit(&s->exchange->jobs[s->job].connected, 0, memory_order_relaxed);
     give_back(s, &s->filling, 0);
     if (s->state == TEC_SLOT_ENGINE || s->held) {

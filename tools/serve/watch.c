@@ -70,11 +70,29 @@ static void follow_resets(struct tec_watch *w)
     w->resets = resets;
 }
 
+/* Stop the server's robots: this request's actions were one too many that did not leave. */
+static void stop(struct tec_watch *w, const struct tec_handed *handed)
+{
+    bool refused = tec_beyond_refused(&handed->beyond);
+    bool at_once =
+        refused ? handed->beyond.on == TEC_LIMIT_STOP : w->o.output.on_miss == TEC_MISS_STOP;
+    const struct tec_safety_stop why = {.why = refused            ? TEC_STOP_LIMITS
+                                               : handed->left_out ? TEC_STOP_LEFT_OUT
+                                                                  : TEC_STOP_MISSES,
+                                        .limit = at_once ? 0 : w->o.output.limit,
+                                        .node = w->o.node,
+                                        .number = w->slot->tick + 1,
+                                        .client = w->slot->client,
+                                        .session = w->name,
+                                        .left = !w->slot->connection};
+    tec_safety_stop(safety_of(w), &why);
+}
+
 /* A stop holds for the whole server, whichever connection caused it. */
 static struct tec_handed latch(struct tec_watch *w, struct tec_handed handed)
 {
     if (handed.source == TEC_SOURCE_STOPPED)
-        tec_safety_stop(safety_of(w));
+        stop(w, &handed);
     else if (atomic_load(&safety_of(w)->stopped))
         handed = (struct tec_handed){
             .source = TEC_SOURCE_STOPPED, .frame = -1, .seen = -1, .left_out = handed.left_out};
@@ -85,6 +103,7 @@ static struct tec_handed latch(struct tec_watch *w, struct tec_handed handed)
 static struct tec_handed hand_out(struct tec_watch *w, int64_t tick, bool fresh)
 {
     follow_resets(w);
+    w->was_stopped = atomic_load(&safety_of(w)->stopped);
     if (!w->output) /* a pipeline of text */
         return (struct tec_handed){.source = TEC_SOURCE_NONE, .frame = -1, .seen = -1};
     if (!fresh) /* the engine may still own the job, so it is not read */
@@ -138,6 +157,8 @@ static struct tec_reply reply_of(const struct tec_watch *w, struct tec_handed ha
     const struct tec_job *j = job_of(w);
     bool own = handed.source == TEC_SOURCE_FRESH;
     const double *actions = own ? handed.chunk : handed.actions;
+    if (!cause && handed.source == TEC_SOURCE_STOPPED && w->was_stopped && !handed.left_out)
+        cause = tec_cause_name(TEC_CAUSE_STOPPED);
     return (struct tec_reply){.actions = !w->wants_actions ? NULL
                                          : actions         ? actions
                                                            : j->actions,
@@ -152,7 +173,7 @@ static struct tec_reply reply_of(const struct tec_watch *w, struct tec_handed ha
                               .text = "",
                               .request = -1,
                               .reason = w->wants_text ? "deadline" : "",
-                              .chunk_id = fresh && !handed.left_out ? j->chunk_id : -1,
+                              .chunk_id = own ? j->chunk_id : -1,
                               .obs_ts = handed.captured_ns,
                               .source = tec_action_source_word(handed.source),
                               .cause = cause,

@@ -16,6 +16,7 @@ struct tec_watch_options {
     struct tec_action_output_options
         output;          /* a reply has its `rows`, a substitute its `actions` */
     bool acts;           /* false: the pipeline makes no actions, nothing is held */
+    const char *node;    /* that makes them; borrowed */
     int64_t deadline_ns; /* deadline of requests that name none; 0: replies leave whenever they are
                             ready */
 };
@@ -36,6 +37,7 @@ struct tec_watch {
     uint32_t resets;   /* the exchange's count of resets that this connection has followed */
     bool told;         /* the request's own actions were sent at the deadline */
     bool replied;      /* the watch has made the reply */
+    bool was_stopped;  /* the server, before the newest actions were handed out */
 };
 
 enum tec_status tec_watch_create(struct tec_watch *w, const struct tec_watch_options *options,
