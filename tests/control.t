@@ -49,6 +49,8 @@ grep -q '100 of 100 frames, [0-9]* decided otherwise' "$W/out"; ok $? "its trial
 tell "with its parameter" 0 "k = 2" status
 tell "a parameter is set" 0 "next frame on: set" set k=3
 goes_on; tell "and seen" 0 "k = 3" status
+tell "... which status tells" 0 "set 'oxygen' version 1: k = 3, was 2" status
+grep -q "frame [0-9]*: policy 'oxygen' is set by order: k = 3, was 2" "$W/err"; ok $? "and standard error"
 tell "a value out of range" 2 "k" set k=99
 tell "an unknown parameter" 2 "kk" set kk=1
 tell "a policy that fails on trial" 1 "policy 'wrong' version 2: rejected" load "$W/wrong.lua" --wait

@@ -360,8 +360,8 @@ TEST(depth_snaps_to_a_captured_ring)
 static const struct {
     const char *body, *says;
 } refusals[] = {
-    {"D:decode(9, 4)", "no request 9"},
-    {"D:decode(0, 4)", "no request 0"},
+    {"D:decode(9, 4)", "no request 9:"},
+    {"D:decode(0, 4)", "no request 0:"},
     {"D:decode(1.5, 4)", "no request 1.5"},
     {"D:decode(0/0, 4)", "i is not a number (NaN)"},
     {"D:decode(1, 0/0)", "k is not a number (NaN)"},

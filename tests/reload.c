@@ -73,7 +73,7 @@ static struct tec_canary *limited_canary(const char *text, const struct tec_topo
 static enum tec_status load(struct tec_canary *canary, const char *text)
 {
     const char *path = view_file(0, text);
-    enum tec_status status = tec_canary_load(canary, path, NULL, 0, &err);
+    enum tec_status status = tec_canary_load(canary, path, NULL, 0, NULL, &err);
     unlink(path);
     return status;
 }
@@ -478,10 +478,10 @@ TEST(files_that_do_not_load_change_nothing)
     struct tec_topology t = view_topology();
     struct tec_canary *canary = canary_of(COUNTER("1", "4", "") " end }", &t, 1, NULL);
     CHECK_INT(load(canary, "return policy { name = 'x' }"), ==, TEC_POLICY);
-    CHECK_INT(tec_canary_load(canary, "oxigen", NULL, 0, &err), ==, TEC_NOT_FOUND);
+    CHECK_INT(tec_canary_load(canary, "oxigen", NULL, 0, NULL, &err), ==, TEC_NOT_FOUND);
     struct tec_param_value given = {"k", 400};
-    CHECK_INT(tec_canary_load(canary, "oxygen", &given, 1, &err), ==, TEC_INVALID);
-    CHECK_INT(tec_canary_load(canary, "oxygen", NULL, 0, &err), ==, TEC_OK);
+    CHECK_INT(tec_canary_load(canary, "oxygen", &given, 1, NULL, &err), ==, TEC_INVALID);
+    CHECK_INT(tec_canary_load(canary, "oxygen", NULL, 0, NULL, &err), ==, TEC_OK);
     CHECK_INT(tec_canary_poll(canary, &err), ==, TEC_OK);
     for (int i = 0; i < 3; i++)
         frame_of(canary, &t, i);

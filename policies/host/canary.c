@@ -164,8 +164,10 @@ static void compare(struct tec_canary *h, const struct tec_frame_view *view,
     h->candidate.plan(h->candidate.self, view, &h->shadow, NULL);
     trial->frames += !view->idle;
     if (!tec_decision_same(decision, &h->shadow, h->o.topology->n_nodes)) {
-        if (trial->differing++ == 0)
+        if (trial->differing + trial->differing_between == 0)
             trial->first_differing = view->index;
+        trial->differing += !view->idle;
+        trial->differing_between += view->idle;
     }
     longest(&trial->policy_ns, &trial->policy_max_ns,
             tec_policy_report(policy_of(&h->active))->last_ns);

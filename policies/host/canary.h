@@ -42,14 +42,16 @@ enum tec_canary_event_kind {
     TEC_CANARY_REJECTED, /* it failed on trial, or was dropped by order */
     TEC_CANARY_RETURNED, /* it failed in force: the previous policy is back */
     TEC_CANARY_ROLLBACK, /* the previous policy is back, by order */
-    TEC_CANARY_FALLBACK  /* the policy was quarantined or stood down: the fallback decides */
+    TEC_CANARY_FALLBACK, /* the policy was quarantined or stood down: the fallback decides */
+    TEC_CANARY_SET       /* a parameter was set, by order; whoever takes the order tells it */
 };
 
 /* The comparison of the candidate with the policy in force. Times are those of plan's calls. */
 struct tec_canary_trial {
     int64_t frames, differing, first_differing; /* frame of the first one, -1 = none */
-    int64_t other_answers;                      /* of admit and evict */
-    int64_t policy_ns, candidate_ns;            /* sums */
+    int64_t differing_between; /* of the frames between observations, which are not in `frames` */
+    int64_t other_answers;     /* of admit and evict */
+    int64_t policy_ns, candidate_ns; /* sums */
     int64_t policy_max_ns, candidate_max_ns;
 };
 
@@ -93,9 +95,10 @@ struct tec_planner tec_canary_planner(struct tec_canary *canary);
 void tec_canary_rest(struct tec_canary *canary);
 
 /* Load a policy as candidate. TEC_INVALID while another one is on its way or on trial; otherwise
- * as tec_policy_open. What follows happens by itself, as long as poll is called. */
+ * as tec_policy_open. *version (NULL: not asked for) is the file's. What follows happens by itself,
+ * as long as poll is called. */
 enum tec_status tec_canary_load(struct tec_canary *canary, const char *name,
-                                const struct tec_param_value *params, int n_params,
+                                const struct tec_param_value *params, int n_params, int *version,
                                 struct tec_error *err);
 
 /* The loader's share of the work, never waiting: hands a loaded policy on as soon as the state has

@@ -89,7 +89,7 @@ void tec_canary_destroy(struct tec_canary *h)
 /* --- a new policy ------------------------------------------------------------------------- */
 
 enum tec_status tec_canary_load(struct tec_canary *h, const char *name,
-                                const struct tec_param_value *params, int n_params,
+                                const struct tec_param_value *params, int n_params, int *version,
                                 struct tec_error *err)
 {
     drain(h);
@@ -105,6 +105,8 @@ enum tec_status tec_canary_load(struct tec_canary *h, const char *name,
                             n_params, h->heap, err));
     h->alive++;
     snprintf(h->trying, sizeof h->trying, "%s", tec_policy_name(h->built));
+    if (version)
+        *version = tec_policy_version(h->built);
     atomic_store_explicit(&h->busy, true, memory_order_relaxed);
     h->needs_state = tec_policy_migrates(h->built, tec_policy_name(tec_canary_policy(h)));
     if (h->needs_state)
@@ -197,7 +199,7 @@ bool tec_canary_next_event(struct tec_canary *h, struct tec_canary_event *event)
 
 const char *tec_canary_event_name(enum tec_canary_event_kind kind)
 {
-    static const char *const names[] = {"trial",    "adopted",  "rejected",
-                                        "returned", "rollback", "fallback"};
+    static const char *const names[] = {"trial",    "adopted",  "rejected", "returned",
+                                        "rollback", "fallback", "set"};
     return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
 }

@@ -41,12 +41,21 @@ static double number(lua_State *L, int arg, const char *what)
     return value;
 }
 
+/* A number as it is written: 3, 2.5. */
+static const char *shown(char digits[32], double value)
+{
+    snprintf(digits, 32, "%.14g", value);
+    return digits;
+}
+
 /* Read an integer argument from `low` to `high`. */
 static int integer(lua_State *L, int arg, const char *what, int low, int high)
 {
     double value = number(L, arg, what);
+    char digits[32];
     if (floor(value) != value || value < low || value > high)
-        luaL_error(L, "%s must be an integer from %d to %d, it is %f", what, low, high, value);
+        luaL_error(L, "%s must be an integer from %d to %d, it is %s", what, low, high,
+                   shown(digits, value));
     return (int)value;
 }
 
@@ -54,8 +63,9 @@ static struct tec_row_decision *row(lua_State *L, struct tec_policy *policy, int
 {
     double i = number(L, 2, "i");
     int n = policy->scratch.n_rows;
+    char digits[32];
     if (floor(i) != i || i < 1 || i > n)
-        luaL_error(L, "no request %f: F.nreq is %d", i, n);
+        luaL_error(L, "no request %s: F.nreq is %d", shown(digits, i), n);
     if (index)
         *index = (int)i - 1;
     return &policy->scratch.rows[(int)i - 1];

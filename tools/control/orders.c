@@ -54,13 +54,15 @@ static enum tec_status obey_load(struct order *o, struct tec_error *err)
 {
     struct tec_control *c = o->c;
     struct tec_param_value values[TEC_MAX_PARAMS];
+    int version = 0;
     const char *policy = text_of(o, "policy", err);
     int n;
     if (!policy)
         return TEC_INVALID;
     TEC_TRY(params_of(values, &n, o, err));
-    TEC_TRY(tec_canary_load(c->canary, policy, values, n, err));
-    c->load = (struct tec_control_load){.number = c->load.number + 1, .state = "built"};
+    TEC_TRY(tec_canary_load(c->canary, policy, values, n, &version, err));
+    c->load = (struct tec_control_load){
+        .number = c->load.number + 1, .state = "built", .version = version};
     snprintf(c->load.policy, sizeof c->load.policy, "%s", policy);
     o->reply = json_pack("{s:b, s:I}", "ok", 1, "load", (json_int_t)c->load.number);
     return TEC_OK;
@@ -105,6 +107,23 @@ static enum tec_status obey_drop(struct order *o, struct tec_error *err)
     return TEC_OK;
 }
 
+/* An order changes a parameter from the next frame on: keep that as an event, and say it. */
+static void note_set(struct tec_control *c, const char *param, double value)
+{
+    const struct tec_canary_status *s = tec_canary_look(c->canary);
+    struct tec_canary_event event = {
+        .kind = TEC_CANARY_SET, .frame = s->frame, .version = s->version};
+    char was[48] = "";
+    for (int i = 0; i < s->n_params; i++)
+        if (strcmp(s->params[i].name, param) == 0)
+            snprintf(was, sizeof was, ", was %.9g", s->params[i].value);
+    snprintf(event.policy, sizeof event.policy, "%s", s->policy);
+    snprintf(event.message, sizeof event.message, "%.200s = %.9g%s", param, value, was);
+    c->events[c->n_events++ % TEC_CONTROL_EVENTS] = event;
+    tec_say(c->call, "frame %lld: policy '%s' is set by order: %s", (long long)event.frame,
+            event.policy, event.message);
+}
+
 static enum tec_status obey_set(struct order *o, struct tec_error *err)
 {
     const json_t *value = json_object_get(o->request, "value");
@@ -113,7 +132,9 @@ static enum tec_status obey_set(struct order *o, struct tec_error *err)
         return TEC_INVALID;
     if (!json_is_number(value))
         return tec_fail(err, TEC_INVALID, "'value' must be a number");
-    return tec_canary_set_param(o->c->canary, param, json_number_value(value), err);
+    TEC_TRY(tec_canary_set_param(o->c->canary, param, json_number_value(value), err));
+    note_set(o->c, param, json_number_value(value));
+    return TEC_OK;
 }
 
 static enum tec_status obey_status(struct order *o, struct tec_error *err)

@@ -25,8 +25,9 @@ static json_t *times(int64_t sum_ns, int64_t most_ns, int64_t n)
 
 static json_t *trial_json(const struct tec_canary_trial *t, int frames)
 {
-    return json_pack("{s:I, s:i, s:I, s:o, s:I, s:o, s:o}", "frames", (json_int_t)t->frames, "of",
-                     frames, "differing", (json_int_t)t->differing, "first_differing",
+    return json_pack("{s:I, s:i, s:I, s:I, s:o, s:I, s:o, s:o}", "frames", (json_int_t)t->frames,
+                     "of", frames, "differing", (json_int_t)t->differing, "differing_between",
+                     (json_int_t)t->differing_between, "first_differing",
                      t->first_differing >= 0 ? json_integer(t->first_differing) : json_null(),
                      "other_answers", (json_int_t)t->other_answers, "policy_us",
                      times(t->policy_ns, t->policy_max_ns, t->frames), "candidate_us",

@@ -216,13 +216,17 @@ static double mean_us(const json_t *trial, const char *who)
 static void print_trial(const json_t *load, FILE *out)
 {
     const json_t *trial = json_object_get(load, "trial");
+    const char *state = text(load, "state");
+    bool waits = strcmp(state, "built") == 0;
     fprintf(out, "policy '%s' version %lld: %s%s%s\n", text(load, "policy"),
-            number(load, "version"), text(load, "state"), text(load, "message")[0] ? ": " : "",
-            text(load, "message"));
+            number(load, "version"), waits ? "built, waits for a frame to be tried in" : state,
+            text(load, "message")[0] ? ": " : "", text(load, "message"));
     if (!json_is_object(trial))
         return;
     fprintf(out, "trial: %lld of %lld frames, %lld decided otherwise", number(trial, "frames"),
             number(trial, "of"), number(trial, "differing"));
+    if (number(trial, "differing_between"))
+        fprintf(out, " and %lld between observations", number(trial, "differing_between"));
     if (json_is_integer(json_object_get(trial, "first_differing")))
         fprintf(out, " (the first: frame %lld)", number(trial, "first_differing"));
     fprintf(out, "; plan %.1f us, before %.1f us on average\n", mean_us(trial, "candidate_us"),
