@@ -174,6 +174,8 @@ cameras() { # cameras LAST MISSING: the robot's, with a third one under the slot
     printf '{ slot = "left_wrist_0_rgb", input = "camera/wrist", missing = "%s" }, ' "$2"
     printf '{ slot = "%s", input = "camera/side", missing = "%s" } } },' "$1" "$2"
 }
+misfit "more actions are executed than a chunk has" 'robot = { execute = 51 },'
+out "E060.*robot my_arm executes 51 actions of a chunk: a chunk has 50"
 SIDE='inputs = { image { name = "camera/side", h = 224, w = 224, optional = true } },
   nodes = { prefill { name = "see", reads = { "camera/top", "camera/wrist", "camera/side", "joints", "prompt" } } },'
 for size in '' '--random-weights 1'; do

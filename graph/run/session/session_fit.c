@@ -222,6 +222,18 @@ static const struct tec_decl_node *actor_of(const struct fit *f)
     return tec_pipeline_ring_of(p, f->options->chain);
 }
 
+/* No chunk has the rows that the robot would execute of it. */
+static void check_execute(const struct fit *f)
+{
+    int rows = f->robot->execute, horizon = f->options->model->flow.horizon;
+    if (!f->options->full || !actor_of(f) || f->robot->ensembles || horizon < 1 || rows <= horizon)
+        return;
+    tec_diagnostics_add(
+        f->found, TEC_E060,
+        f->declared && f->declared->where.file ? f->declared->where : actor_of(f)->where,
+        "%s executes %d actions of a chunk: a chunk has %d", f->robot->called, rows, horizon);
+}
+
 /* Warn if the robot has executed its actions before the next ones can come. */
 static void check_rate(const struct fit *f)
 {
@@ -304,6 +316,7 @@ static void check(struct tec_diagnostics *found, const struct tec_session_option
             check_sizes(&f, &p->inputs[i]);
     check_room(&f);
     check_hold(&f);
+    check_execute(&f);
     check_rate(&f);
     check_rests(&f);
 }
