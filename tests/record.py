@@ -201,6 +201,7 @@ def ticks_and_requests_are_simulated():
     tectum("run", DEMO, "--inputs", INPUTS, "--clock", "paced", "--set", "frame.period_ms=200", "--set",
            "nodes.act.deadline.ms=190", "--record", path)
     frames = Recording(path).of("/tectum/frames")
+    check("from 0 to %d" % frames[-1]["frame"] in tectum("explain", path, "--frame", "99999", code=3).stderr)
     j, _ = simulate("--costs", costs_file(see=1000, act=1000, talk=10), path=path)
     ticks = frames[-1]["frame"] - frames[0]["frame"] + 1  # those that were skipped have room now
     check(j["frames"] == ticks and j["more"] == ticks - len(frames) and j["skipped"] == j["simulated"]["missed"] == 0, j)

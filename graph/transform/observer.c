@@ -453,11 +453,11 @@ static enum tec_status observe_text(struct tec_observer *o, const struct tec_val
         return TEC_OK;
     }
     const struct tec_value *value = find_value(values, n, robot->prompt_input);
+    if (value && value->kind != TEC_VALUE_TEXT)
+        return tec_fail(err, TEC_SHAPE, "%s: must be a text", robot->prompt_input);
     const char *text = value ? value->data : robot->default_prompt;
     if (!text && (o->needs.text_optional || gives_ids(robot, values, n)))
         text = "";
-    if (value && value->kind != TEC_VALUE_TEXT)
-        return tec_fail(err, TEC_SHAPE, "%s: must be a text", robot->prompt_input);
     if (!value && !text)
         return fail_absent(robot, "text (there is no default)", robot->prompt_input, values, n,
                            err);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MAX_FRAMES = 10000000, READ_BYTES = 512 << 20, READ_TIMES = 5 };
+enum { MAX_FRAMES = 10000000, READ_BYTES = 512 << 20, READ_TIMES = 5, WARMUP = 10 };
 
 struct bench_options {
     const char *sweep, *inputs, *out, *node, *html;
@@ -28,7 +28,8 @@ static const struct tec_option options[] = {
      "a frame after the other, or one each period of the pipeline", AT(clock), 0, 0},
     {"frames", 'n', TEC_OPTION_INT, "N", "measured frames of each row; 30", AT(frames), 1,
      MAX_FRAMES},
-    {"warmup", 0, TEC_OPTION_INT, "N", "frames before them in each turn; 10", AT(warmup), 1,
+    {"warmup", 0, TEC_OPTION_INT, "N",
+     "frames before them in each turn; 10, or as many as a turn measures", AT(warmup), 1,
      MAX_FRAMES},
     {"rounds", 0, TEC_OPTION_INT, "N", "turns of each row; 3", AT(rounds), 1, 1000},
     {"inputs", 0, TEC_OPTION_TEXT, "FILE.jsonl", "one object of inputs a frame; else random ones",
@@ -196,10 +197,11 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         return tec_fail(err, TEC_INVALID, "one argument too many: '%s'; two are for --compare",
                         call->args.item[1]);
     o->frames = o->frames ? o->frames : 30;
-    o->warmup = o->warmup ? o->warmup : 10;
     o->rounds = o->rounds ? o->rounds : 3;
     if (o->rounds > o->frames)
         o->rounds = o->frames;
+    int turn = o->frames / o->rounds; /* no more frames are run than are asked for, twice */
+    o->warmup = o->warmup ? o->warmup : turn < WARMUP ? turn : WARMUP;
     struct tec_bench *b = TEC_NEW(call->arena, 1, struct tec_bench);
     if (!b)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a measurement");

@@ -23,7 +23,7 @@ struct explain_options {
 static const struct tec_option options[] = {
     {"frame", 0, TEC_OPTION_TEXT, "N", "that frame: what ran, next to what is usual", AT(frame), 0,
      0},
-    {"miss", 0, TEC_OPTION_TEXT, "N", "why that frame missed", AT(miss), 0, 0},
+    {"miss", 0, TEC_OPTION_TEXT, "N", "why the frame of this number missed", AT(miss), 0, 0},
     {"memory", 0, TEC_OPTION_FLAG, NULL, "what takes how many bytes, of a pipeline", AT(memory), 0,
      0},
     {"graphs", 0, TEC_OPTION_FLAG, NULL, "why each capture is there, as `explain captures` has it",
@@ -31,6 +31,25 @@ static const struct tec_option options[] = {
     {"control", 0, TEC_OPTION_TEXT, "PATH", "the socket of a robot: serve --control, run --control",
      AT(control), 0, 0},
 };
+
+/* Numbers have gaps: a tick that finds a frame unfinished uses up its number. */
+static enum tec_status not_there(const struct tec_flight *f, long long number,
+                                 struct tec_error *err)
+{
+    size_t n = f->n_frames, next = 0;
+    while (next < n && f->frames[next].frame < number)
+        next++;
+    if (n == 0)
+        return tec_fail(err, TEC_NOT_FOUND, "frame %lld is not in it: there are none", number);
+    if (next > 0 && next < n)
+        return tec_fail(err, TEC_NOT_FOUND,
+                        "frame %lld is not in it: that tick opened none; the nearest are %lld "
+                        "before it and %lld behind it",
+                        number, (long long)f->frames[next - 1].frame,
+                        (long long)f->frames[next].frame);
+    return tec_fail(err, TEC_NOT_FOUND, "frame %lld is not in it: there are %zu, from %lld to %lld",
+                    number, n, (long long)f->frames[0].frame, (long long)f->frames[n - 1].frame);
+}
 
 static enum tec_status find(const struct tec_flight_frame **out, const struct tec_flight *f,
                             const char *option, const char *text, struct tec_error *err)
@@ -43,9 +62,7 @@ static enum tec_status find(const struct tec_flight_frame **out, const struct te
     *out = tec_flight_find(f, number);
     if (*out)
         return TEC_OK;
-    long long first = f->n_frames ? (long long)f->frames[0].frame : -1;
-    return tec_fail(err, TEC_NOT_FOUND, "frame %lld is not in it: there are %zu, from %lld on",
-                    number, f->n_frames, first);
+    return not_there(f, number, err);
 }
 
 /* Name the misses that there are, for someone who asked about another frame. */

@@ -130,11 +130,11 @@ static enum tec_status print(struct tec_invocation *call, const struct tec_drawi
 static void say_measured(const struct tec_invocation *call, const struct tec_pipeline *pipeline,
                          enum tec_measured_by by)
 {
-    if (by == TEC_MEASURED_FULL)
-        tec_say(call, "no checkpoint '%s' here: measured the model's full size",
-                pipeline->models[tec_pipeline_main(pipeline)].weights
-                    ? pipeline->models[tec_pipeline_main(pipeline)].weights
-                    : "");
+    const char *weights = pipeline->models[tec_pipeline_main(pipeline)].weights;
+    if (by == TEC_MEASURED_FULL && weights)
+        tec_say(call, "no checkpoint '%s' here: measured the model's full size", weights);
+    else if (by == TEC_MEASURED_FULL)
+        tec_say(call, "the pipeline names no checkpoint: measured the model's full size");
 }
 
 static enum tec_status predict(struct tec_invocation *call, const struct tec_pipeline *pipeline,
