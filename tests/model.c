@@ -250,7 +250,10 @@ TEST(chunks_that_no_forward_makes_are_refused)
     refused_chunk("chunk", "horizon", json_integer(2000000000), "4096 rows at most");
     refused_chunk("chunk", "dim", json_integer(1000), "4096 rows at most");
     refused_chunk("chunk", "horizon", json_integer(3), "hidden: 56 rows of 64 columns; a chunk");
-    refused_chunk("chunk", "state", json_object(), "chunk: 1 object item(s) left unpacked: state");
+    refused_chunk("", "ignored", json_string("x"), "ignored: must be a list of names");
+    refused_chunk("chunk", "state", json_object(), "chunk: no field here is named state");
+    refused_chunk("chunk", "horizon", json_string("3"),
+                  "chunk: a field is of another type: Expected integer, got string");
     refused_chunk("text", "mask", json_string("causal_all"), "needs mask bidir");
     refused_chunk("", "tokens", json_pack("{s:i, s:i, s:i}", "most", 7, "vocab", 700, "bins", 256),
                   "or stand beside tokens");

@@ -290,9 +290,13 @@ static void check_unused(struct tec_loader *ld)
         bool used = p->inputs[i].name == NULL || tec_pipeline_gives(p, i);
         for (int j = 0; j < p->n_nodes && !used; j++)
             used = p->nodes[j].prompt.index == i || tec_decl_reads(&p->nodes[j], i);
+        enum tec_input_kind kind = p->inputs[i].kind;
+        bool robots = kind == TEC_INPUT_IMAGE || kind == TEC_INPUT_TENSOR;
         if (!used)
             tec_diagnostics_add(ld->d, TEC_W101, tec_where_field(ld, &ld->inputs[i], "name"),
-                                "no node reads input '%s'", p->inputs[i].name);
+                                "no node names input '%s' in reads%s", p->inputs[i].name,
+                                robots ? "; a robot that has it gives it to the model all the same"
+                                       : "");
     }
 }
 

@@ -12,9 +12,10 @@ static enum tec_status parse_names(const char **names, size_t most, json_t *json
                                    struct tec_error *err)
 {
     size_t n = json_array_size(json);
+    bool list = !json || json_is_array(json) || (json_is_object(json) && !json_object_size(json));
     if (n > most)
         return tec_fail(err, TEC_MALFORMED, "%s: more than %zu names", where, most);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n || !list; i++) {
         names[i] = json_string_value(json_array_get(json, i));
         if (!names[i])
             return tec_fail(err, TEC_MALFORMED, "%s: must be a list of names", where);
@@ -227,9 +228,9 @@ static enum tec_status check_between(const struct tec_model *model, struct tec_e
 enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
 {
     struct parts p = {0};
-    json_t *ignored, *prompts = NULL;
+    json_t *ignored = NULL, *prompts = NULL;
     int float32 = 0;
-    TEC_UNPACK(model->json, "description", "{s:s, s?o, s?o, s?o, s?o, s?o, s:o, s?o, s?b}", "name",
+    TEC_UNPACK(model->json, "description", "{s:s, s?o, s?o, s?o, s?o, s?o, s?o, s?o, s?b}", "name",
                &model->name, "slots", &p.slots, "vision", &p.vision, "text", &p.text, "tokens",
                &p.tokens, "chunk", &p.chunk, "ignored", &ignored, "prompts", &prompts, "float32",
                &float32);

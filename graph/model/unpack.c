@@ -3,6 +3,19 @@
 
 #include <string.h>
 
+enum tec_status tec_unpack_fail(const char *where, const char *says, struct tec_error *err)
+{
+    static const char missing[] = "Object item not found: ", left[] = "left unpacked: ";
+    const char *others = strstr(says, left);
+    if (strncmp(says, missing, sizeof missing - 1) == 0)
+        return tec_fail(err, TEC_MALFORMED, "%s: the field '%s' is missing", where,
+                        says + sizeof missing - 1);
+    if (others)
+        return tec_fail(err, TEC_MALFORMED, "%s: no field here is named %s", where,
+                        others + sizeof left - 1);
+    return tec_fail(err, TEC_MALFORMED, "%s: a field is of another type: %s", where, says);
+}
+
 enum tec_status tec_parse_positive(int value, const char *where, const char *what,
                                    struct tec_error *err)
 {
