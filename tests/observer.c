@@ -178,12 +178,13 @@ TEST(observe_refuses_to_drive_blind)
     s.values[0] = s.values[3];
     s.n = 3; /* the prompt's value is in place of the picture's */
     CHECK(observe() == TEC_NOT_FOUND);
-    CHECK_SAYS("images/front: robot small needs this camera or another one in every request");
+    CHECK_SAYS("robot small needs a picture in every request, at least one of images/front, "
+               "images/wrist");
     s.values[3] = (struct tec_value){.name = "images/Wrist", .data = ""}; /* set aside by serve */
     s.n = 4;
     CHECK(observe() == TEC_NOT_FOUND);
-    CHECK_SAYS("images/wrist: robot small needs this camera or another one in every request; "
-               "there is 'images/Wrist'");
+    CHECK_SAYS("at least one of images/front, images/wrist; there is 'images/Wrist' (did you mean "
+               "'images/wrist'?)");
     close_session();
     REQUIRE(open_session("{'cameras':[{'slot':'a'},{'slot':'b'},{'slot':'c'}],"
                          "'unknown_cameras':'ignore'}") == TEC_OK);

@@ -136,20 +136,25 @@ def keys_that_nothing_reads_are_told_and_no_camera_is_refused():
     good = {"observation.state": state, "observation.images.corner": picture, "task": "press the button"}
     s = server.connect()
     s.infer(good)
-    s.infer({**good, "observation.images.Wrist": picture})  # its first request is looked through
+    for _ in range(2):
+        s.infer({**good, "timestamp": 1.0})  # each key is told once for each connection
+    s.infer({**good, "timestamp": 1.0, "observation.images.Wrist": picture})
+    s.infer(good)
     s = server.connect()
     odd = {"observation.state": state, "observation.images.corner": picture, "observation.images.Wrist": picture, "prompt": "press"}
     for _ in range(2):
         check("actions" in s.infer(odd))
     text = refusal(server, {"observation.state": state, "observation.images.Corner": picture, "task": "press"})
-    check("observation.images.corner: robot lerobot needs this camera or another one in every request; there is "
-          "'observation.images.Corner'" in text, text)
+    check("robot lerobot needs a picture in every request, at least one of observation.images.corner, observation.images.wrist; "
+          "there is 'observation.images.Corner' (did you mean 'observation.images.corner'?)" in text, text)
     status, _, said = server.end()
     told = [line for line in said.splitlines() if "nothing reads" in line]
-    check(len(told) == 2, said)
-    check(told[0].endswith("sends what nothing reads: 'observation.images.Wrist' (did you mean 'observation.images.wrist'?), "
+    check(len(told) == 4, said)
+    check(told[0].endswith("sends what nothing reads: 'timestamp'"), told)
+    check(told[1].endswith("sends what nothing reads: 'observation.images.Wrist' (did you mean 'observation.images.wrist'?)"), told)
+    check(told[2].endswith("sends what nothing reads: 'observation.images.Wrist' (did you mean 'observation.images.wrist'?), "
                            "'prompt'"), told)
-    check("'observation.images.Corner' (did you mean" in told[1], told)
+    check("'observation.images.Corner' (did you mean" in told[3], told)
 
 
 if __name__ == "__main__":

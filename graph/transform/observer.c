@@ -214,20 +214,26 @@ static enum tec_status fail_absent(const struct tec_robot *robot, const char *wh
                     near ? "'" : "");
 }
 
-/* Fail because no camera at all came, though each of them may be missing: it would drive blind. The
- * camera named is the one that a key of the request is most like. */
+/* Fail because no camera at all came, though each of them may be missing: it would drive blind. */
 static enum tec_status fail_blind(const struct tec_robot *robot, const struct tec_value *values,
                                   size_t n, struct tec_error *err)
 {
-    const char *names[TEC_ROBOT_MAX_CAMERAS], *key = NULL;
+    const char *names[TEC_ROBOT_MAX_CAMERAS], *near = NULL, *key = "";
+    char all[400] = "";
     int cameras = 0;
     for (int i = 0; i < robot->n_cameras; i++)
         if (robot->cameras[i].input)
             names[cameras++] = robot->cameras[i].input;
-    for (size_t i = 0; i < n && !key; i++)
-        key = tec_nearest(values[i].name, names, cameras);
-    return fail_absent(robot, cameras > 1 ? "camera or another one" : "camera",
-                       key ? key : names[0], values, n, err);
+    for (int i = 0, at = 0; i < cameras && at < (int)sizeof all; i++)
+        at += snprintf(all + at, sizeof all - (size_t)at, "%s%.80s", i ? ", " : "", names[i]);
+    for (size_t i = 0; i < n && !near; i++) {
+        key = values[i].name;
+        near = tec_nearest(key, names, cameras);
+    }
+    return tec_fail(err, TEC_NOT_FOUND, "%s needs a picture in every request, %s%s%s%.80s%s%.80s%s",
+                    robot->called, cameras > 1 ? "at least one of " : "", all,
+                    near ? "; there is '" : "", near ? key : "", near ? "' (did you mean '" : "",
+                    near ? near : "", near ? "'?)" : "");
 }
 
 static bool is_known(const struct tec_robot *robot, const char *name)

@@ -107,10 +107,12 @@ static enum tec_status draw(struct tec_value *v, const msgpack_object *input, ui
     return tec_fail(err, TEC_UNSUPPORTED, "input '%s' is of a kind that is not known", v->name);
 }
 
-static bool is_optional(const msgpack_object *input)
+/* Pictures are always given: where each of them may be missing, not all may. */
+static bool is_left_out(const msgpack_object *input)
 {
     const msgpack_object *required = tec_probe_member(input, "required");
-    return required && required->type == MSGPACK_OBJECT_BOOLEAN && !required->via.boolean;
+    bool optional = required && required->type == MSGPACK_OBJECT_BOOLEAN && !required->via.boolean;
+    return optional && !tec_probe_is(tec_probe_member(input, "kind"), "image");
 }
 
 enum tec_status tec_probe_draw(struct tec_value *values, size_t room, size_t *n,
@@ -126,7 +128,7 @@ enum tec_status tec_probe_draw(struct tec_value *values, size_t room, size_t *n,
                         "recording, with --recording FILE.mcap");
     for (uint32_t i = 0; i < inputs->via.array.size; i++) {
         const msgpack_object *input = &inputs->via.array.ptr[i];
-        if (is_optional(input))
+        if (is_left_out(input))
             continue;
         if (*n == room)
             return tec_fail(err, TEC_UNSUPPORTED, "the server has more than %zu inputs", room);

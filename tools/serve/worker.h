@@ -27,6 +27,7 @@
 #include "tools/serve/exchange.h"
 #include "tools/serve/reply.h"
 #include "tools/serve/request.h"
+#include "tools/serve/worker_unread.h"
 
 /* The progress of a job. */
 struct tec_worker_job {
@@ -69,9 +70,8 @@ struct tec_worker_texts {
 
 /* A session of the pipeline, and its part of the running frame. */
 struct tec_worker_session {
-    int index;      /* among the sessions */
-    int64_t client; /* whose it is: a connection's number, -1 = nobody's yet */
-    int64_t told;   /* the newest connection whose keys have been looked through, -1 = none */
+    int index;                       /* among the sessions */
+    int64_t client;                  /* whose it is: a connection's number, -1 = nobody's yet */
     char name[TEC_REQUEST_NAME + 1]; /* the session_id of its client; "": it says none */
     int64_t asked_ns;                /* when its newest request was taken in, or its frame ended */
     struct tec_session *session;     /* borrowed */
@@ -130,6 +130,7 @@ struct tec_worker {
     struct tec_recording *recording;       /* borrowed; NULL: nothing is recorded */
     struct tec_view *view;                 /* borrowed; NULL: nobody looks */
     bool warned, unread;                   /* a cut text, a text without a prompt: have been told */
+    struct tec_worker_unread unread_keys;
     struct tec_clock clock;
 };
 

@@ -1,8 +1,6 @@
 /* worker_observe.c - from a request's bytes to what a frame reads: decoded, completed, prepared. */
 #include "tools/serve/worker_own.h"
 
-#include "base/nearest.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -27,75 +25,16 @@ static bool of_robot(const struct tec_robot *robot, const char *name)
     return false;
 }
 
-static bool in_list(const struct tec_pipeline *p, const struct tec_session *session,
-                    const char *name)
+bool tec_worker_knows(const struct tec_worker *w, const char *name)
 {
+    const struct tec_pipeline *p = w->opened.pipeline;
     for (int i = 0; i < p->n_inputs; i++)
         if (strcmp(p->inputs[i].name, name) == 0)
             return true;
-    for (; session; session = tec_session_next(session))
-        if (of_robot(tec_session_robot(session), name))
+    for (const struct tec_session *s = w->opened.engine->session; s; s = tec_session_next(s))
+        if (of_robot(tec_session_robot(s), name))
             return true;
     return false;
-}
-
-/* Names that a value is read under, at most `most`; returns how many. */
-static int list_read(const struct tec_worker *w, const char **names, int most)
-{
-    const struct tec_pipeline *p = w->opened.pipeline;
-    int n = 0;
-    for (int i = 0; i < p->n_inputs && n < most; i++)
-        names[n++] = p->inputs[i].name;
-    if (n < most)
-        names[n++] = w->prompt;
-    const struct tec_session *s = w->opened.engine->session;
-    for (; s; s = tec_session_next(s)) {
-        const struct tec_robot *robot = tec_session_robot(s);
-        for (int i = 0; robot && i < robot->n_cameras && n < most; i++)
-            names[n++] = robot->cameras[i].input; /* NULL is skipped by who reads them */
-        for (int i = 0; robot && i < robot->n_parts && n < most; i++)
-            names[n++] = robot->parts[i].input;
-        if (robot && n < most)
-            names[n++] = robot->prompt_input;
-    }
-    return n;
-}
-
-static bool is_read(const struct tec_worker *w, const char *name, const char *const *names, int n)
-{
-    size_t length = strlen(name);
-    if (length > 4 && strcmp(name + length - 4, "#ids") == 0)
-        length -= 4;
-    for (int i = 0; i < n; i++)
-        if (names[i] && strncmp(names[i], name, length) == 0 && names[i][length] == '\0')
-            return true;
-    return in_list(w->opened.pipeline, w->opened.engine->session, name); /* or is ignored */
-}
-
-/* A misspelt key is no error, as with openpi, but is told once for each connection. */
-static void tell_unread_keys(struct tec_worker *w, struct tec_worker_session *s, int64_t client)
-{
-    enum { NAMES = 4 * TEC_MAX_INPUTS, KEYS = 8 };
-    const struct tec_request_message *m = &w->request;
-    const char *names[NAMES];
-    char text[2000] = "";
-    size_t at = 0;
-    int n = list_read(w, names, NAMES), unread = 0;
-    if (client <= s->told)
-        return;
-    s->told = client;
-    for (size_t i = 0; i < m->n; i++) {
-        const char *key = m->values[i].name;
-        if (is_read(w, key, names, n) || unread++ >= KEYS)
-            continue;
-        const char *near = tec_nearest(key, names, n);
-        at +=
-            (size_t)snprintf(text + at, sizeof text - at, "%s'%.80s'%s%.80s%s", at ? ", " : "", key,
-                             near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
-    }
-    if (unread)
-        tec_say(w->opened.call, "connection %lld sends what nothing reads: %s%s", (long long)client,
-                text, unread > KEYS ? ", and more" : "");
 }
 
 /* openpi ignores keys that it does not know; a session refuses a picture under such a key. The name
@@ -105,8 +44,7 @@ static void set_aside_unknown(struct tec_worker *w)
 {
     struct tec_request_message *m = &w->request;
     for (size_t i = 0; i < m->n; i++)
-        if (m->values[i].rank > 2 && !m->inner[i] &&
-            !in_list(w->opened.pipeline, w->opened.engine->session, m->values[i].name))
+        if (m->values[i].rank > 2 && !m->inner[i] && !tec_worker_knows(w, m->values[i].name))
             m->values[i] = (struct tec_value){.name = m->values[i].name, .data = ""};
 }
 
@@ -224,7 +162,7 @@ enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_sessi
     if (m->wants_streams)
         TEC_TRY(tec_worker_texts_find(w, &w->jobs[job].streams, m->streams, m->n_streams, err));
     TEC_TRY(find_ask(w, s, err));
-    tell_unread_keys(w, s, j->client);
+    tec_worker_tell_unread(w, j->client);
     set_aside_unknown(w);
     TEC_TRY(tec_worker_pictures(w, err));
     TEC_TRY(add_prompt(w, w->prompt, err));

@@ -61,7 +61,6 @@ static bool open_sessions(struct tec_worker *w, int n)
         w->sessions[i] = (struct tec_worker_session){
             .index = i,
             .client = -1,
-            .told = -1,
             .session = e->sessions[i],
             .taken = -1,
             .job = -1,

@@ -26,6 +26,12 @@ void tec_worker_await_text(struct tec_worker *w, const struct tec_worker_session
 /* Behind a frame: answer the jobs whose texts have ended, give up those that nobody wants. */
 void tec_worker_tell_texts(struct tec_worker *w);
 
+/* Whether a value of this name is an input, or its robot's picture, read or ignored. */
+bool tec_worker_knows(const struct tec_worker *w, const char *name);
+
+/* Tell on stderr which keys of the request nothing reads, each once for each connection. */
+void tec_worker_tell_unread(struct tec_worker *w, int64_t client);
+
 /* Decode the request's pictures that came as JPEG or PNG files; the moment's arena holds them. Of
  * tec_image_decode, after the name of the value; at most 2 Mi pixels each and 4 Mi together. */
 enum tec_status tec_worker_pictures(struct tec_worker *w, struct tec_error *err);
