@@ -48,7 +48,7 @@ for tier in $tiers; do
 done
 # near ties in bf16: the last token of a free run, exchanged for the second best (0.11 below, its error in bf16 is 0.43) and for another
 cp -r tests/golden/text/llama3_tiny "$W/tie" && chmod -R u+w "$W/tie"
-for token in 176 0; do
+for token in 176 0 999999999 -1; do
     python3 - tests/golden/text/llama3_tiny "$W/tie" $token <<'END'
 import json, sys
 j = json.load(open(sys.argv[1] + "/case.json"))
@@ -65,6 +65,9 @@ grep -q " 0 not ok" "$W/176.bf16" && [ "$(grep -c "at step 23 either token is ri
 ok $? "bf16: where two tokens are nearer than the case's own error either is right, and the line says so"
 grep -q "^NOT OK.*prompt1.greedy " "$W/0.bf16" && grep -q "^NOT OK.*prompt1.greedy " "$W/176.f32"
 ok $? "no other token is, and in f32 none"
+for token in 999999999 -1; do
+    grep -q "^NOT OK.*prompt1.greedy " "$W/$token.bf16"; ok $? "nor is $token, which the vocabulary lacks"
+done
 # --certify
 "$T" verify --format text --certify "$W/kept" tests/golden/pi/pi05_tiny >"$W/out" 2>"$W/err" &&
     python3 - "$W/kept" <<'END'

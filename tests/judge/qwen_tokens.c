@@ -98,7 +98,7 @@ static bool either_right(const struct tec_qwen *q, const struct tec_qwen_prompt 
     const struct tec_stored *rows = key ? tec_tensors_find(pi->expected, key) : NULL;
     float *row = TEC_NEW(pi->v->arena, vocab, float);
     if (strcmp(pi->v->dtype, "bf16") != 0 || !rows || rows->bytes < (step + 1) * vocab * 4 ||
-        !row || got < 0 || (size_t)got >= vocab ||
+        !row || got < 0 || (size_t)got >= vocab || want < 0 || (size_t)want >= vocab ||
         tec_tensors_read_f32(pi->expected, rows, step * vocab, row, vocab, NULL) != TEC_OK)
         return false;
     const json_t *bound = json_object_get(json_object_get(pi->tensors, key), "err_bf16");
