@@ -105,6 +105,8 @@ static enum tec_matrix_layout layout(const struct tec_device_options *options)
 
 static cudaError_t make_terms(struct tec_gpu_stream *s)
 {
+    if (s->launch.terms) /* it was the memory of another stream that ended */
+        return cudaSuccess;
     cudaError_t error = cudaMalloc((void **)&s->launch.terms, TEC_CUDA_TERMS);
     s->launch.terms_size = error == cudaSuccess ? TEC_CUDA_TERMS : 0;
     return error;

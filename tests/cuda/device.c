@@ -170,9 +170,11 @@ TEST(memory_for_rows_of_products_may_end)
     bench_clean();
     cuda_emulator_device(87, 40, (size_t)150 << 20);
     REQUIRE(tec_device_open(&device, &o, &heap, &err) == TEC_OK);
-    CHECK_INT(tec_device_take_rows(device, &err), ==, TEC_NO_MEMORY);
-    CHECK_STR(err.message, "cuda:0: no memory for rows of products, 64 MiB on each stream");
-    CHECK_INT(tec_device_failure(device, NULL), ==, TEC_OK);
+    for (int turn = 0; turn < 2; turn++) { /* what one stream has got already is not taken again */
+        CHECK_INT(tec_device_take_rows(device, &err), ==, TEC_NO_MEMORY);
+        CHECK_STR(err.message, "cuda:0: no memory for rows of products, 64 MiB on each stream");
+        CHECK_INT(tec_device_failure(device, NULL), ==, TEC_OK);
+    }
     tec_device_close(device);
     CHECK_INT(heap.live, ==, 0);
     bench_check_empty();
