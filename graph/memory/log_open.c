@@ -363,11 +363,11 @@ enum tec_status tec_log_look(const char *path, struct tec_log_key *key, uint32_t
     close(file);
     TEC_TRY(status);
     bool begun = memcmp(h.magic, magic, n < sizeof magic ? n : sizeof magic) == 0;
+    if (bytes >= TEC_LOG_HEADER)
+        TEC_TRY(header_read(path, &h, err));
+    else if (!begun)
+        return no_store(path, err);
     *format = bytes < TEC_LOG_HEADER ? 0 : h.format;
-    *key = h.key;
-    if (bytes < TEC_LOG_HEADER)
-        return begun ? TEC_OK : no_store(path, err);
-    TEC_TRY(header_read(path, &h, err));
     *key = h.key;
     return TEC_OK;
 }
