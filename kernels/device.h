@@ -24,7 +24,8 @@ struct tec_device_options {
     enum tec_tier tier; /* CPU: must run here */
     int beside;         /* of the lanes, those for the second stream; 0 .. lanes - 1 */
     bool branches;      /* captures of the main stream have branches: memory is taken for one */
-    int patience_ms; /* a replay that takes longer has failed, where a device can hang; 0 = 30 s */
+    int patience_ms;    /* a replay that takes longer has failed, where a device can hang; 0 = 30 s,
+                         * or what the environment says (doc/gpu.md) */
 };
 
 /* Copies and replays of one stream run in order. The second stream runs work concurrently with the
