@@ -16,12 +16,11 @@
 
 struct tec_cost {
     int64_t products; /* FLOP of products whose weights are bf16, int8 or int4, or keys bf16 */
-    int64_t
-        products_bytes;    /* of `products` those with int8 or int4 weights, which multiply bytes */
-    int64_t products_f32;  /* FLOP of matrix products whose weights or keys are float32 */
-    int64_t other;         /* all other FLOP */
-    int64_t weights;       /* bytes read: matrices, vectors and tables that never change */
-    int64_t read, written; /* bytes of activations, and of what a frame says of its rows */
+    int64_t products_bytes; /* of `products`, those that multiply bytes: int8 or int4 weights */
+    int64_t products_f32;   /* FLOP of matrix products whose weights or keys are float32 */
+    int64_t other;          /* all other FLOP */
+    int64_t weights;        /* bytes read: matrices, vectors and tables that never change */
+    int64_t read, written;  /* bytes of activations, and of what a frame says of its rows */
     int64_t kv_read, kv_written; /* bytes of keys and values */
 };
 

@@ -216,8 +216,11 @@ static bool was_set(const json_t *about, const char *word)
 {
     const json_t *words = json_object_get(json_object_get(about, "options"), "set"), *one;
     size_t i;
-    json_array_foreach(words, i, one) if (json_is_string(one) &&
-                                          strcmp(json_string_value(one), word) == 0) return true;
+    json_array_foreach(words, i, one)
+    {
+        if (json_is_string(one) && strcmp(json_string_value(one), word) == 0)
+            return true;
+    }
     return false;
 }
 
