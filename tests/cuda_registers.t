@@ -44,7 +44,8 @@ for device in "$@"; do
     grep -q "for 'sm_$device'" "$report" 2>/dev/null || report=
 done
 sources=$(sed 's/^[^:]*: *//; s/\\$//' "${report%ptxas}sources" 2>/dev/null)
-if [ -n "$sources" ] && [ -z "$(find $sources -newer "$report" 2>&1 | head -n 1)" ]; then
+# from the build's folder: a compiler's cache may name them from there
+if [ -n "$sources" ] && [ -z "$(cd build/release && find $sources -newer "../../$report" 2>&1 | head -n 1)" ]; then
     cp "$report" "$work/$name.log"
 else "$nvcc" -std=c++17 -O3 -DNDEBUG -fmad=false -I. $codes -fatbin -t 2 \
     -Xptxas -v -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics \

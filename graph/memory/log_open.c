@@ -131,7 +131,7 @@ static enum tec_status header_check(const char *path, const struct tec_log_heade
                         "they have %u (those of f32 have twice as many as those of bf16); name "
                         "another file, or delete it",
                         path, has->row_bytes, key->row_bytes);
-    if (other_dtype(has, key) && (has->row_bytes != key->row_bytes || !visitor->recomputes))
+    if (other_dtype(has, key) && !visitor->recomputes)
         return refuse(path, "dtype, quantize or round", has->dtype[0], key->dtype[0], err);
     if (has->layers != key->layers || has->row_bytes != key->row_bytes ||
         (renews ? has->dim < 1 || has->dim > MAX_DIM : has->dim != key->dim))

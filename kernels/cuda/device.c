@@ -64,11 +64,12 @@ static int lanes(const struct tec_device_options *options)
     return n;
 }
 
-/* What a device of these options multiplies by warp groups keeps the terms of rows in memory. */
+/* A device that multiplies by warp groups keeps the terms of rows in memory; one that cannot be
+ * asked may be such a device. */
 static bool keeps_terms(const struct tec_device_options *options)
 {
     int capability = 0;
-    return capability_of(options->index, &capability) == cudaSuccess && tec_cuda_groups(capability);
+    return capability_of(options->index, &capability) != cudaSuccess || tec_cuda_groups(capability);
 }
 
 static int streams(const struct tec_device_options *options)

@@ -251,12 +251,13 @@ static void many_rows(struct conform *c)
     static const int rows[] = {65, 66, 100, 127, 128, 129, 190, 257, 300},
                      processors[] = {1, 2, 3, 5, 8, 400};
     enum { ROWS = sizeof rows / sizeof rows[0], OTHERS = sizeof processors / sizeof processors[0] };
-    for (int i = 0; i < conform_few(c, 2 * ROWS); i++) {
+    int shapes = conform_few(c, 2 * ROWS), step = 2 * ROWS / shapes;
+    for (int i = 0; i < shapes; i++) {
         int k = i % 4 ? conform_int(1, 700) : 128 * conform_int(1, 5);
         size_t all = (size_t)(k + 127) / 128 * 128 * (2 * 128 + 4);
         cuda_tier_plan_for(0, processors[conform_int(0, OTHERS - 1)]);
         cuda_tier_room(0, i % 3 ? 0 : all + (size_t)conform_int(0, 1 << 17));
-        shape(c, rows[i % ROWS], 16 * conform_int(1, 20), k);
+        shape(c, rows[i * step % ROWS], 16 * conform_int(1, 20), k);
     }
     cuda_tier_plan_for(0, 0);
     cuda_tier_room(0, 0);
