@@ -14,29 +14,6 @@ static const struct tec_value *find(const struct tec_request_message *m, const c
     return NULL;
 }
 
-static bool of_robot(const struct tec_robot *robot, const char *name)
-{
-    for (int i = 0; robot && i < robot->n_cameras; i++)
-        if (robot->cameras[i].input && strcmp(robot->cameras[i].input, name) == 0)
-            return true;
-    for (int i = 0; robot && i < robot->n_ignored; i++)
-        if (strcmp(robot->ignored[i], name) == 0)
-            return true;
-    return false;
-}
-
-bool tec_worker_knows(const struct tec_worker *w, const char *name)
-{
-    const struct tec_pipeline *p = w->opened.pipeline;
-    for (int i = 0; i < p->n_inputs; i++)
-        if (strcmp(p->inputs[i].name, name) == 0)
-            return true;
-    for (const struct tec_session *s = w->opened.engine->session; s; s = tec_session_next(s))
-        if (of_robot(tec_session_robot(s), name))
-            return true;
-    return false;
-}
-
 /* openpi ignores keys that it does not know; a session refuses a picture under such a key. The name
  * stays, as a text that nobody reads: it may be the misspelt one that a message should name. In a
  * map (ALOHA's images) an unknown picture is refused, there too. */

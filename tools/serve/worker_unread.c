@@ -1,4 +1,5 @@
-/* worker_unread.c - tells which keys of a connection's requests nothing reads. */
+/* worker_unread.c - which keys of requests something reads; those of a connection that nothing does
+ * are told. */
 #include "base/nearest.h"
 #include "tools/serve/worker_own.h"
 
@@ -34,6 +35,29 @@ static void list_read(const struct tec_worker *w, struct names *names)
             add(names, robot->parts[i].input);
         add(names, robot ? robot->prompt_input : NULL);
     }
+}
+
+static bool of_robot(const struct tec_robot *robot, const char *name)
+{
+    for (int i = 0; robot && i < robot->n_cameras; i++)
+        if (robot->cameras[i].input && strcmp(robot->cameras[i].input, name) == 0)
+            return true;
+    for (int i = 0; robot && i < robot->n_ignored; i++)
+        if (strcmp(robot->ignored[i], name) == 0)
+            return true;
+    return false;
+}
+
+bool tec_worker_knows(const struct tec_worker *w, const char *name)
+{
+    const struct tec_pipeline *p = w->opened.pipeline;
+    for (int i = 0; i < p->n_inputs; i++)
+        if (strcmp(p->inputs[i].name, name) == 0)
+            return true;
+    for (const struct tec_session *s = w->opened.engine->session; s; s = tec_session_next(s))
+        if (of_robot(tec_session_robot(s), name))
+            return true;
+    return false;
 }
 
 static bool is_read(const struct tec_worker *w, const char *name, const struct names *names)
