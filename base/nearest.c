@@ -64,7 +64,7 @@ static const char *lower(char out[LONGEST + 2], const char *word)
 
 const char *tec_nearest(const char *word, const char *const *names, int n)
 {
-    char mine[LONGEST + 2], other[LONGEST + 2];
+    char mine[LONGEST + 2] = "", other[LONGEST + 2] = "";
     const char *best = NULL;
     int limit = tec_near_limit(word);
     for (int i = 0; i < n; i++) {

@@ -218,7 +218,7 @@ static enum tec_status look_up(struct tec_loader *ld, const char *path, const ch
 enum tec_status tec_loader_add(struct tec_loader *ld, const char *path, int *index,
                                struct tec_error *err)
 {
-    const char *folder, *full;
+    const char *folder = "", *full = "";
     *index = -1;
     TEC_TRY(look_up(ld, path, &full, &folder, err));
     int fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -247,7 +247,7 @@ static enum tec_status read_alone(json_t **out, const struct tec_decl_robot *rob
 enum tec_status tec_loader_robot(struct tec_loader *ld, struct tec_decl_robot *out,
                                  const char *path, struct tec_error *err)
 {
-    const char *folder, *full;
+    const char *folder = "", *full = "";
     TEC_TRY(look_up(ld, path, &full, &folder, err));
     const char *slash = strrchr(full, '/');
     out->file = path;

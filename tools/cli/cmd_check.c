@@ -292,8 +292,8 @@ static enum tec_status measure(struct tec_invocation *call, const struct tec_pip
                                struct tec_error *err)
 {
     struct tec_error mine = {0};
-    enum tec_measured_by by;
-    const struct tec_where *named;
+    enum tec_measured_by by = TEC_MEASURED_FULL;
+    const struct tec_where *named = NULL;
     int64_t refused = atomic_load(&call->heap->refused);
     enum tec_status status = tec_measure_named(&named, call, pipeline, &mine);
     if (status != TEC_OK && status != TEC_NO_MEMORY) { /* what else does not fit follows from it */
