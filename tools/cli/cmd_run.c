@@ -158,10 +158,12 @@ static void warn_rate(struct job *job, const struct tec_paced_tick *tick)
         return;
     job->rated = true;
     const struct tec_robot *robot = tec_session_robot(e->session);
-    double rate = robot ? robot->rate_hz : 0.0, period_ms = (double)e->topology.period_us / 1e3;
+    if (!robot || !(robot->rate_hz > 0.0))
+        return;
+    double rate = robot->rate_hz, period_ms = (double)e->topology.period_us / 1e3;
     int most = (int)ceil(rate * period_ms / 1e3 - 0.02);
     most = most < 1 ? 1 : most;
-    if (rate > 0.0 && rows > most)
+    if (rows > most)
         tec_say(job->call,
                 "each tick hands out %d actions, in %.4g ms %s carries out %d at %g Hz: say "
                 "--actions %d, or a frame.period_ms of %.4g",
