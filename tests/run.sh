@@ -240,7 +240,7 @@ stage_cuda() {
     done
     for test in emulator stand_in stand_in_graph device branch chains clusters sends squares terms weights failure green stamps profile engine frames; do
         few=
-        [ "$test" != frames ] || [ -n "$long" ] || few="--frames 800" # of 10000 without kernels
+        [ "$test" != frames ] || [ -n "$long" ] || few="--frames 400" # of 10000 without kernels
         side tap "cuda/cuda_$test.t" 600 build/release/emulator/cuda_$test.t $few
     done
     side tap "cuda/kernels.t layers" 300 build/release/emulator/kernels.t --tier cuda --layers
