@@ -305,7 +305,7 @@ static enum tec_status observe_cameras(struct tec_observer *o, const struct tec_
                                 as_float ? out->pictures_f32[slot] : NULL, err));
         out->valid[slot] = true;
     }
-    if (has_eyes && !sees)
+    if (has_eyes && !sees && !robot->blind)
         return fail_blind(robot, values, n, err);
     for (int i = 0; i < o->needs.n_slots; i++) {
         struct tec_observer_size size = size_of(o, i);

@@ -57,9 +57,10 @@ struct tec_robot_output {
 
 /* Immutable, in the arena given to tec_robot_parse. */
 struct tec_robot {
-    const char *name;    /* "libero" */
-    const char *where;   /* the file of the description */
-    const char *called;  /* in messages: "robot libero", or "the pipeline" where that has none */
+    const char *name;   /* "libero" */
+    const char *where;  /* the file of the description */
+    const char *called; /* in messages: "robot libero", or "the pipeline" where that has none */
+    bool blind; /* may see nothing: it is made of a pipeline's optional inputs, not described */
     const char *prefix;  /* of the names of its inputs, "left/", see tec_robot_name; "": none */
     const char *variant; /* the one chosen, NULL = the file has none */
 

@@ -162,8 +162,10 @@ static enum tec_status make_plain(struct tec_robot **out, const struct tec_sessi
         status = plain_others(ignored, parts, o, err);
     if (status == TEC_OK)
         status = tec_robot_parse(out, robot, NULL, o->pipeline->file, arena, err);
-    if (status == TEC_OK)
+    if (status == TEC_OK) {
         (*out)->called = "the pipeline";
+        (*out)->blind = true;
+    }
     json_decref(robot);
     json_decref(cameras);
     json_decref(ignored);
