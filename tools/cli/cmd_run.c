@@ -182,14 +182,9 @@ static void note_stop(struct job *job, const struct tec_paced_tick *tick, int i)
     const struct tec_engine *e = job->frames.opened.engine;
     const struct tec_decl_deadline *due = tec_watchdog_deadline(e->options.pipeline, i);
     const struct tec_action_output_options o = tec_watchdog_output(e, i, due, job->o->actions);
-    bool refused = tec_beyond_refused(&given->beyond);
-    bool at_once = refused ? given->beyond.on == TEC_LIMIT_STOP : o.on_miss == TEC_MISS_STOP;
-    const struct tec_safety_stop stop = {.why = refused           ? TEC_STOP_LIMITS
-                                                : given->left_out ? TEC_STOP_LEFT_OUT
-                                                                  : TEC_STOP_MISSES,
-                                         .limit = at_once ? 0 : o.limit,
-                                         .node = job->frames.actions[i],
-                                         .number = tick->frame};
+    struct tec_safety_stop stop = tec_safety_stop_of(&given->beyond, given->left_out, &o);
+    stop.node = job->frames.actions[i];
+    stop.number = tick->frame;
     tec_safety_stop(&job->safety, &stop);
     tec_safety_stop_text(&stop, why, sizeof why);
     if (job->frames.n_sessions > 1)

@@ -1,6 +1,8 @@
 /* safety.c - counts of missed deadlines, and the latch of a stop. */
 #include "tools/serve/safety.h"
 
+#include "graph/live/action_output.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -79,6 +81,17 @@ void tec_safety_stop(struct tec_safety *s, const struct tec_safety_stop *stop)
         atomic_store(&s->stop_session[i], session[i]);
     if (!atomic_exchange(&s->stopped, true))
         atomic_fetch_add(&s->stops, 1);
+}
+
+struct tec_safety_stop tec_safety_stop_of(const struct tec_beyond *beyond, bool left_out,
+                                          const struct tec_action_output_options *output)
+{
+    bool refused = tec_beyond_refused(beyond);
+    bool at_once = refused ? beyond->on == TEC_LIMIT_STOP : output->on_miss == TEC_MISS_STOP;
+    return (struct tec_safety_stop){.why = refused    ? TEC_STOP_LIMITS
+                                           : left_out ? TEC_STOP_LEFT_OUT
+                                                      : TEC_STOP_MISSES,
+                                    .limit = at_once ? 0 : output->limit};
 }
 
 void tec_safety_leave(struct tec_safety *s, int64_t client)

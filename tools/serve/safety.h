@@ -75,10 +75,17 @@ int64_t tec_safety_misses(const struct tec_safety *s);
 /* Stop the robot, for every connection. A stop that holds stays as it was told first. */
 void tec_safety_stop(struct tec_safety *s, const struct tec_safety_stop *stop);
 
+/* What stopped a robot: commands refused by its limits, left out by a policy, or not there in time,
+ * by the rules of `output`. Of whom and when is the caller's to say. */
+struct tec_action_output_options;
+struct tec_safety_stop tec_safety_stop_of(const struct tec_beyond *beyond, bool left_out,
+                                          const struct tec_action_output_options *output);
+
 /* A client has left: the stop's line says so if it is that one's. */
 void tec_safety_leave(struct tec_safety *s, int64_t client);
 
-/* "'act' was late or left out 4 times in a row, limit = 3". The length. */
+/* "'act' had no actions of its own 4 times in a row, limit = 3: the last was not there in time", or
+ * "'act' was beyond the robot's limits, which stops it". The length. */
 int tec_safety_stop_text(const struct tec_safety_stop *stop, char *text, size_t room);
 
 /* Go on after a stop. */

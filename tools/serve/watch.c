@@ -73,18 +73,13 @@ static void follow_resets(struct tec_watch *w)
 /* Stop the server's robots: this request's actions were one too many that did not leave. */
 static void stop(struct tec_watch *w, const struct tec_handed *handed)
 {
-    bool refused = tec_beyond_refused(&handed->beyond);
-    bool at_once =
-        refused ? handed->beyond.on == TEC_LIMIT_STOP : w->o.output.on_miss == TEC_MISS_STOP;
-    const struct tec_safety_stop why = {.why = refused            ? TEC_STOP_LIMITS
-                                               : handed->left_out ? TEC_STOP_LEFT_OUT
-                                                                  : TEC_STOP_MISSES,
-                                        .limit = at_once ? 0 : w->o.output.limit,
-                                        .node = w->o.node,
-                                        .number = w->slot->tick + 1,
-                                        .client = w->slot->client,
-                                        .session = w->name,
-                                        .left = !w->slot->connection};
+    struct tec_safety_stop why =
+        tec_safety_stop_of(&handed->beyond, handed->left_out, &w->o.output);
+    why.node = w->o.node;
+    why.number = w->slot->tick + 1;
+    why.client = w->slot->client;
+    why.session = w->name;
+    why.left = !w->slot->connection;
     tec_safety_stop(safety_of(w), &why);
 }
 
