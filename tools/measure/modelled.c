@@ -90,7 +90,7 @@ static bool is_few(enum gemm_tile_id id)
 }
 
 /* Instructions of a warp in a step of a product of digits; 0: it is another one. */
-static int digits_instructions(enum gemm_tile_id id)
+static int int8_many_instructions(enum gemm_tile_id id)
 {
 #define INT8_MANY_MMA_TILE(name, digits, across, down, n, stages, resident, registers, \
                            instructions)                                               \
@@ -132,7 +132,7 @@ static int steps_of(const struct start *s)
 
 /* Times that a warp of such a tile reads the weights of a step: with registers for several blocks,
  * for each digit anew (gemm_int8_many_mma.cuh). */
-static int digits_reads(enum gemm_tile_id id)
+static int int8_many_reads(enum gemm_tile_id id)
 {
 #define INT8_MANY_MMA_TILE(name, digits, across, down, n, stages, resident, ...) \
     if (id == GEMM_##name)                                                       \
@@ -159,16 +159,16 @@ static double one_terms(const struct start *s, int beside)
 /* A step is as long as its multiplies, as its instructions, one a clock of each of four schedulers,
  * or as what goes through shared memory, 128 bytes a clock: what comes, weights for both warps
  * along rows, some for each digit, digits for each warp across panels. */
-static double one_digits(const struct start *s, int beside)
+static double one_int8_many(const struct start *s, int beside)
 {
     enum { ACROSS = 32, DOWN = 2, BANKS = 128 };
     const struct gemm_tile *t = tile_of(s);
     double flop = 2.0 * t->columns * t->rows * t->k * s->grid->terms * beside;
     double weights = t->columns * t->k, digits = (double)t->rows * t->k * s->grid->terms;
-    int reads = DOWN * digits_reads(s->grid->choice.tile);
+    int reads = DOWN * int8_many_reads(s->grid->choice.tile);
     int across = t->columns / ACROSS, warps = t->threads / 32;
     double shared = weights * (1 + reads) + digits * (1 + across);
-    double issued = (double)digits_instructions(s->grid->choice.tile) * warps / SCHEDULERS;
+    double issued = (double)int8_many_instructions(s->grid->choice.tile) * warps / SCHEDULERS;
     double clocks = larger(issued, shared / BANKS) * beside;
     double bytes = (weights + digits) * beside;
     double step = multiply_us(s, flop, byte_rate(s), MMA_SHARE);
@@ -282,7 +282,7 @@ static bool is_int8_groups(enum gemm_tile_id id)
  * long each time as one behind terms does in a wave: an assumption, as if nothing were multiplied
  * meanwhile.
  */
-static double bytes_us(struct start *s)
+static double int8_groups_us(struct start *s)
 {
     const struct gemm_tile *t = tile_of(s);
     const struct tec_gemm_args *a = s->grid->args;
@@ -346,12 +346,12 @@ static double product_us(struct start *s)
         one = one_int4;
     else if (is_few(g->choice.tile))
         one = one_few;
-    else if (digits_instructions(g->choice.tile))
-        one = one_digits;
+    else if (int8_many_instructions(g->choice.tile))
+        one = one_int8_many;
     else if (t->clocks)
         one = one_terms;
     struct tec_cost moved = left_cost(s);
-    double blocks = is_int8_groups(g->choice.tile) ? bytes_us(s) : tec_start_waves(s, one),
+    double blocks = is_int8_groups(g->choice.tile) ? int8_groups_us(s) : tec_start_waves(s, one),
            memory = tec_start_memory_us(s, &moved), sums = sums_us(s);
     blocks += front_us(s) + leaves_us(s);
     memory += one == one_few ? tec_few_behind_us(s) : 0.0;
